@@ -2,7 +2,7 @@
 """Controller side of rdma_bench: the inventory's wishes, the plan over all nodes, each node's part in every step, and the judgement.
 
 What a node does is decided by the plan alone, never from who happens to be left: a node that is lost in the middle is missing from the
-results, and the verdicts say so. It ends a training for all: ``poll`` looks at what the others registered, and stops waiting.
+results, and the verdicts say so. It ends a training for all: ``poll`` inspects what the others registered, and stops waiting.
 """
 
 import secrets
@@ -54,7 +54,7 @@ class ActionModule(StepAction):
         mode, node, benchmark = options["mode"], str(variables["inventory_hostname"]), BENCHMARKS[options["benchmark"]]
         result["changed"] = False
         asked = {"benchmark": options["benchmark"], "mode": mode, "node": node}
-        if mode == "look":
+        if mode == "inspect":
             spec = host_spec(self._templar, variables)
             if options["benchmark"] == "nccl_tests" and not options["directory"]:
                 raise AnsibleActionFail("directory: is not set; allowed: the directory of all_reduce_perf on this node")
@@ -79,12 +79,12 @@ class ActionModule(StepAction):
         return result | self._execute_module(module_name=MODULE, module_args={**asked, **arguments}, task_vars=variables)
 
 
-def looked(variables: Result, name: str) -> tuple[dict[str, Result], list[str]]:
-    """What was registered of every node that was looked at, in the order of the inventory, and the names of the others."""
+def inspected_nodes(variables: Result, name: str) -> tuple[dict[str, Result], list[str]]:
+    """What was registered of every node that was inspected, in the order of the inventory, and the names of the others."""
     everybody, alive = judged_together(variables)
     late = [node for node in alive if variable_of(variables, node, name) is None]
     if late:
-        raise AnsibleActionFail(f"the nodes run together, and {', '.join(late)} were not looked at before this: "
+        raise AnsibleActionFail(f"the nodes run together, and {', '.join(late)} were not inspected before this: "
                                 "run the play without serial, and with strategy linear")
     results = {node: result_of(variables, node, name) for node in everybody}
     found = {node: result for node, result in results.items() if result is not None}
@@ -106,7 +106,7 @@ def nccl_wishes(spec: Spec) -> Result:
 
 def nccl_plan(variables: Result) -> Result:
     """Nodes that did not answer are a problem."""
-    found, missing = looked(variables, NCCL.format("look"))
+    found, missing = inspected_nodes(variables, NCCL.format("inspect"))
     planned = plan_run([Node(name, result["wishes"], result["seen"]) for name, result in found.items()], new_run())
     planned["problems"] = [f"{name} did not answer as it should: leave it out with --limit" for name in missing] + planned["problems"]
     return {"plan": planned, **({"failed": True, "msg": "; ".join(planned["problems"])} if planned["problems"] else {})}
@@ -143,7 +143,7 @@ def launch_of(job: Result, node: str) -> Result:
 
 def ddp_plan(variables: Result) -> Result:
     """The plan, and a failure when there can be none."""
-    found, missing = looked(variables, DDP.format("look"))
+    found, missing = inspected_nodes(variables, DDP.format("inspect"))
     if missing:
         return {"failed": True, "msg": f"ddp_benchmark: {', '.join(missing)} cannot take part (see above), so nothing was started; "
                                        "--limit leaves a node out"}

@@ -36,7 +36,7 @@ SEEN = ("full", "small", "none", "unknown")
 
 
 class ActionModule(StepAction):
-    """The only look across hosts."""
+    """The only inspection across hosts."""
 
     _requires_connection = False
     argument_spec = OPTIONS
@@ -47,9 +47,9 @@ class ActionModule(StepAction):
         views = {node: view for node, view in results.items() if view is not None}
         result["changed"] = False
         if options["mode"] == "schedule":
-            late = not_looked_at(variables, alive, options["check"])
+            late = not_inspected(variables, alive, options["check"])
             if late:
-                raise AnsibleActionFail(f"the nodes of a fabric are judged together, and {', '.join(late)} were not looked at before this: "
+                raise AnsibleActionFail(f"the nodes of a fabric are judged together, and {', '.join(late)} were not inspected before this: "
                                         "run the play without serial, and with strategy linear")
             ordered = sorted(views)
             result["peers"] = {node: peers_of(node, ordered, options["ping_peers"]) for node in ordered}
@@ -70,7 +70,7 @@ class ActionModule(StepAction):
         return result
 
 
-def not_looked_at(variables: dict[str, Any], alive: list[str], name: str) -> list[str]:
+def not_inspected(variables: dict[str, Any], alive: list[str], name: str) -> list[str]:
     """Nodes still in the play that have no result at all, not even a failed one: a later batch, or a strategy without barriers."""
     return [node for node in alive if variable_of(variables, node, name) is None]
 

@@ -14,8 +14,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.results import var
 
 MODULE = "railwright.rdma.rdma_drain"
 # What the module does in a step; begun: this run has drained the nodes before.
-STEPS = {"look": ("look", False), "drain": ("drain", False), "wait": ("drain", True), "revert": ("undrain", True),
-         "verify": ("look", True), "undrain": ("undrain", True)}
+STEPS = {"inspect": ("inspect", False), "drain": ("drain", False), "wait": ("drain", True), "revert": ("undrain", True),
+         "verify": ("inspect", True), "undrain": ("undrain", True)}
 # A scheduler that restarts must not end a wait of hours. A step that begins something says at once that it cannot.
 PATIENCE_S = {"wait": 120.0, "undrain": 120.0, "revert": 120.0}
 
@@ -39,7 +39,7 @@ class ActionModule(StepAction):
         mode = options["mode"]
         alone = options["alone"]
         hosts = [host] if alone else draining.asked_for(variables, mode)
-        reason = None if mode == "look" and options["run"] is None else draining.reason_of(options["run"])
+        reason = None if mode == "inspect" and options["run"] is None else draining.reason_of(options["run"])
         leader = draining.leader_of(variables, [host] if alone else draining.present(variables), host)
         place = draining.drain_place(variables, host)
         if place.scheduler == "none":

@@ -26,7 +26,7 @@ options:
   mode:
     description: Which step; V(prepare) and V(probe) are those of V(nccl_tests) alone.
     type: str
-    choices: [look, plan, prepare, probe, start, poll, stop, collect, judge]
+    choices: [inspect, plan, prepare, probe, start, poll, stop, collect, judge]
     required: true
   job:
     description: Number of the job in the plan, from 0. For V(start) and V(poll) of V(nccl_tests).
@@ -36,10 +36,10 @@ options:
     description: V(poll) of V(ddp) is over when the job is so many seconds old.
     type: int
   directory:
-    description: Where C(all_reduce_perf) and the others lie on this node. For V(look) of V(nccl_tests).
+    description: Where C(all_reduce_perf) and the others lie on this node. For V(inspect) of V(nccl_tests).
     type: str
   libraries:
-    description: Directories of C(LD_LIBRARY_PATH) of the jobs. For V(look) of V(nccl_tests).
+    description: Directories of C(LD_LIBRARY_PATH) of the jobs. For V(inspect) of V(nccl_tests).
     type: list
     elements: str
     default: []
@@ -51,10 +51,10 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Look at torch and its devices
+- name: Inspect torch and its devices
   railwright.rdma.rdma_bench:
     benchmark: ddp
-    mode: look
+    mode: inspect
   become: true
   register: __ddp_benchmark_look
 

@@ -10,7 +10,7 @@ version_added: 0.1.0
 author: The railwright developers (@railwright)
 description:
   - Runs on the controller; the node is not contacted.
-  - V(refuse) looks at the plan that M(railwright.rdma.rdma_state) returned and fails the host when the plan has problems, or when it holds
+  - V(refuse) inspects the plan that M(railwright.rdma.rdma_state) returned and fails the host when the plan has problems, or when it holds
     changes whose disruption class is not in the host's C(rdma_consent).
   - V(choose) reads what M(railwright.rdma.rdma_check) found in mode drift, says which changes M(railwright.rdma.rdma_state) is to make (its
     O(railwright.rdma.rdma_state#module:only)), and names everything that is left with the reason. A change that needs a reboot is always

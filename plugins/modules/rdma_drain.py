@@ -24,15 +24,15 @@ extends_documentation_fragment:
 options:
   mode:
     description:
-      - V(look) asks, of all hosts of the play. V(drain) begins the drain of the hosts of the batch, V(wait) looks after it,
-        V(revert) ends it for those that are not empty in time, V(verify) only looks whether they are still drained, V(undrain) lets
+      - V(inspect) asks, of all hosts of the play. V(drain) begins the drain of the hosts of the batch, V(wait) looks after it,
+        V(revert) ends it for those that are not empty in time, V(verify) only checks whether they are still drained, V(undrain) lets
         work come again.
       - V(tell) gives every host its own part of what one of those steps registered, and fails where it is not what was expected.
     type: str
-    choices: [look, drain, wait, revert, verify, undrain, tell]
-    default: look
+    choices: [inspect, drain, wait, revert, verify, undrain, tell]
+    default: inspect
   run:
-    description: Id of the upgrade. The reason of its drains is C(railwright upgrade RUN). Needed but for V(look) and V(tell).
+    description: Id of the upgrade. The reason of its drains is C(railwright upgrade RUN). Needed but for V(inspect) and V(tell).
     type: str
   seen:
     description: The variable under which an earlier step registered its result. Needed with V(revert) and V(tell).

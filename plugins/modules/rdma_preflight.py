@@ -23,7 +23,7 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Look at the node before anything else
+- name: Inspect the node before anything else
   railwright.rdma.rdma_preflight:
   register: preflight
   become: true

@@ -15,7 +15,7 @@ description:
   - With O(mode=apply) files, values and commands are undone, the newest first, then the packages are restored in one transaction of the
     package manager. All of it is one transaction with a restore point of its own. A change of networking is reverted by the node itself
     unless it is confirmed over a fresh connection, as that of M(railwright.rdma.rdma_state).
-  - With O(mode=look) the runs that the node has restore points of are listed.
+  - With O(mode=inspect) the runs that the node has restore points of are listed.
   - O(mode=packages_before) and O(mode=packages_after) record every package around a package step; the role C(rdma_stack) calls them.
 extends_documentation_fragment:
   - railwright.rdma.attributes
@@ -24,8 +24,8 @@ options:
   mode:
     description: What to do.
     type: str
-    choices: [look, plan, prove, apply, packages_before, packages_after]
-    default: look
+    choices: [inspect, plan, prove, apply, packages_before, packages_after]
+    default: inspect
   to:
     description: The run; the node is brought back to how it was right before it. Required for O(mode=plan), O(mode=prove), O(mode=apply).
     type: str
@@ -66,7 +66,7 @@ attributes:
 EXAMPLES = r"""
 - name: Which runs can be undone
   railwright.rdma.rdma_rollback:
-    mode: look
+    mode: inspect
   become: true
 
 - name: What would be restored
@@ -80,9 +80,9 @@ EXAMPLES = r"""
 RETURN = r"""
 restore_points:
   description:
-    - The runs that the node has restore points of, the newest first. Each has C(run), and with O(mode=look) C(points), C(when) (seconds
+    - The runs that the node has restore points of, the newest first. Each has C(run), and with O(mode=inspect) C(points), C(when) (seconds
       since the epoch), C(state), C(files), C(values), C(commands), C(packages), C(packages_assumed) and C(undid).
-  returned: for O(mode=look), and where the node does not know the run
+  returned: for O(mode=inspect), and where the node does not know the run
   type: list
   elements: dict
 known:

@@ -33,7 +33,7 @@ options:
     default: plan
   areas:
     description:
-      - The areas to look at, from V(repositories), V(kernel), V(packages), V(dkms), V(stack), V(erdma), V(kernel_modules),
+      - The areas to inspect, from V(repositories), V(kernel), V(packages), V(dkms), V(stack), V(erdma), V(kernel_modules),
         V(gpu_driver), V(cuda), V(nccl_library), V(aiacc), V(mpi), V(gpudirect), V(nic_firmware), V(pci_tuning), V(network),
         V(firewall), V(rxe), V(ipoib), V(roce_qos), V(limits), V(sysctl), V(cpu), V(nccl), V(containers) and V(opensm). All of them
         when left out.

@@ -33,7 +33,7 @@ options:
     type: bool
     default: false
   step:
-    description: With O(mode=lease), whether the node is only looked at, or its change begins. Then the lease says so to its end.
+    description: With O(mode=lease), whether the node is only inspected, or its change begins. Then the lease says so to its end.
     type: str
     choices: [preflight, change]
     default: preflight
@@ -50,7 +50,7 @@ options:
     description: For O(mode=report), the registered result of M(railwright.rdma.rdma_packages).
     type: dict
   prefixes:
-    description: For O(mode=report), the registered results of the looks at what lies in directories of its own (NCCL, HPC-X).
+    description: For O(mode=report), the registered results of the inspections of what lies in directories of its own (NCCL, HPC-X).
     type: list
     elements: dict
     default: []

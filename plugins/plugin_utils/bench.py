@@ -30,7 +30,7 @@ def judge_bench(variables: dict[str, Any], planned: dict[str, Any], registered: 
 def run_of(variables: dict[str, Any], planned: dict[str, Any], registered: str) -> Run:
     looks, probes, stopped, collected = (
         {node: found for node in planned["hosts"] if (found := result_of(variables, node, registered.format(mode))) is not None}
-        for mode in ("look", "probe", "stop", "collect"))
+        for mode in ("inspect", "probe", "stop", "collect"))
     nodes = [Node(name, found["wishes"], found["seen"]) for name, found in looks.items()]  # the plan was made of these very results
     # What was collected counts the processes that were ended between the jobs too.
     ended = {name: (collected.get(name) or stopped.get(name) or {}).get("ended", 0) for name in planned["hosts"]}

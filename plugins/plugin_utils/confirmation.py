@@ -103,7 +103,7 @@ def ending(answer: Answer, keys: list[str]) -> str:
         "rollback incomplete": f"the node could revert run {run} only in part: {troubles}. "
         f"Restore point: {answer.confirm.get('restore_point')}",
         "none": "nothing had been changed yet",
-    }.get(answer.state, f"run {run} is {answer.state} on the node: {listed}. Plan again and look at it")
+    }.get(answer.state, f"run {run} is {answer.state} on the node: {listed}. Plan again and inspect it")
 
 
 def gone(run: str, seconds: int, reason: str) -> str:

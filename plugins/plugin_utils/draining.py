@@ -160,6 +160,6 @@ def present(variables: dict[str, Any]) -> list[str]:
 
 
 def asked_for(variables: dict[str, Any], mode: str) -> list[str]:
-    """look: all of the play, since those that do not answer are away too; the other steps: who is at this step."""
-    everybody = names(variables, "ansible_play_hosts_all") if mode == "look" else []
+    """inspect: all of the play, since those that do not answer are away too; the other steps: who is at this step."""
+    everybody = names(variables, "ansible_play_hosts_all") if mode == "inspect" else []
     return everybody or present(variables)

@@ -25,9 +25,9 @@ POLL_S = 5.0
 OWN = ("mode", "product", "benchmark", "private_key")  # options all the same: the gate's, and the one that AnsibleModule hides
 LOCAL = ("local", "ansible.builtin.local")
 QUIET = {"ansible_no_target_syslog": True}
-# Modes that only look, and modules without modes; the others may download, build or measure for hours.
-LOOKING = (
-    None, "look", "inspect", "ping", "plan", "explain", "source", "container", "observe", "read", "state", "confirm", "outcome", "lease",
+# Modes that only inspect, and modules without modes; the others may download, build or measure for hours.
+INSPECTING = (
+    None, "inspect", "ping", "plan", "explain", "source", "container", "observe", "read", "state", "confirm", "outcome", "lease",
     "release", "poll", "failed", "login", "verdicts", "drift",
 )  # fmt: skip
 
@@ -42,7 +42,7 @@ class NodeAction(ActionBase):
         refused = without_facts(task_vars or {})
         if refused is not None:
             raise AnsibleActionFail(refused)
-        self._limit(wire.LOOK_S)
+        self._limit(wire.INSPECT_S)
         result: Result = super().run(tmp, task_vars)
         return result
 
@@ -51,7 +51,7 @@ class NodeAction(ActionBase):
     ) -> Result:
         """Ansible's own, with the answer through the gate. ``seconds``: how long it may take; None: by the module's mode."""
         name, arguments = str(module_name or self._task.action), dict(module_args or {})
-        self._limit(seconds or (wire.LOOK_S if step_of(arguments) in LOOKING else wire.CHANGE_S))
+        self._limit(seconds or (wire.INSPECT_S if step_of(arguments) in INSPECTING else wire.CHANGE_S))
         try:
             answer = super()._execute_module(
                 module_name=name, module_args=self.packed(name, arguments), task_vars={**(task_vars or {}), **QUIET}, **more)
@@ -134,9 +134,9 @@ class NodeAction(ActionBase):
             return self._passed(name, form_name(arguments), {**started, "failed": True})
         end = time.monotonic() + wire.within(seconds)
         while time.monotonic() < end:
-            answer = self._builtin("ansible.builtin.async_status", {"jid": job}, variables, wire.LOOK_S)
+            answer = self._builtin("ansible.builtin.async_status", {"jid": job}, variables, wire.INSPECT_S)
             if answer.get("finished") or answer.get("failed"):
-                self._builtin("ansible.builtin.async_status", {"jid": job, "mode": "cleanup"}, variables, wire.LOOK_S)
+                self._builtin("ansible.builtin.async_status", {"jid": job, "mode": "cleanup"}, variables, wire.INSPECT_S)
                 return self._passed(name, form_name(arguments), answer)
             time.sleep(POLL_S)
         return {"failed": True, "changed": False, "msg": f"{name} did not end within {seconds} s"}

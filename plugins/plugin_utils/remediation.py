@@ -87,7 +87,7 @@ def complaint(document: Mapping[str, Any], error: str, waiting: Iterable[str]) -
         if document[part]:
             parts.append(f"{words}: " + "; ".join(str(row["key"]) for row in document[part]))
     if not parts:
-        parts = ["it could not be looked at again"]
+        parts = ["it could not be inspected again"]
     names = ", ".join(waiting)
     return "did not come back clean: " + ". ".join(parts) + (f". Not touched: {names}" if names else "")
 

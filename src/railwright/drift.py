@@ -150,7 +150,7 @@ def as_prometheus(nodes: Mapping[str, Mapping[str, Any]], finished: float) -> st
     for name, node in sorted(nodes.items()):
         if node.get("status") == "ok":
             lines += _of_node(name, node)
-    lines += [f"# HELP {ANSWERED} 1 where the node was looked at in the last run.", f"# TYPE {ANSWERED} gauge"]
+    lines += [f"# HELP {ANSWERED} 1 where the node was inspected in the last run.", f"# TYPE {ANSWERED} gauge"]
     for name, node in sorted(nodes.items()):
         status = str(node.get("status"))
         lines.append(f"{ANSWERED}{_labels(node=name, status=status)} {int(status == 'ok')}")

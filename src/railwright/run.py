@@ -117,7 +117,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-# The runner looks at its child this often; a Ctrl-C waits at most so long.
+# The runner inspects its child this often; a Ctrl-C waits at most so long.
 POLL_SECONDS = 0.5
 # Phrases of ansible-core for "nothing to run on"; they come as plain output, not as events.
 NO_HOSTS = ("leaves us with no hosts to target", "no hosts matched", "Could not match supplied host pattern")

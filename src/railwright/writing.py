@@ -102,7 +102,7 @@ def _finite(value: Any) -> Any:
 
 
 def _target(path: Path) -> Path:
-    """Where the links lead. Each is held while it is looked at: nobody can put another one in its place in between."""
+    """Where the links lead. Each is held while it is inspected: nobody can put another one in its place in between."""
     for _link in range(MAX_LINKS):
         try:
             held = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)

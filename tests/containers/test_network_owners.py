@@ -2,7 +2,7 @@
 """The network area against the real managers: networkd, ifupdown, NetworkManager, netplan.
 
 Each container has a management interface and a rail with a MAC of its own. The rail is
-configured by the real core, broken by hand, repaired, and looked at again after the
+configured by the real core, broken by hand, repaired, and inspected again after the
 manager was restarted and after the container was.
 """
 

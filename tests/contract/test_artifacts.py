@@ -22,7 +22,7 @@ def elsewhere() -> list[str]:
     return [name for name in repo.matching(*RUNS) if name != CATALOGUE and not name.endswith((".png", ".svg"))]
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_there_is_something_to_inspect() -> None:
     assert CATALOGUE in repo.matching(*RUNS)
     assert len(elsewhere()) > 100
     assert "linux.mellanox.com" in HOSTS

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every parser of foreign text: samples of what it reads, and the errors that it may raise. A new parser is one row.
 
-``text``: the samples are changed as text; ``json``: they are documents, of which values change type; ``node``: a look at a node that
+``text``: the samples are changed as text; ``json``: they are documents, of which values change type; ``node``: an inspection of a node that
 answers every file, directory and command with the same changed text. test_fuzz.py runs the rows, benchmarks/parsers.py times them.
 """
 

@@ -124,7 +124,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_check:verdicts": {**SAID, "verdicts": [VERDICT], "facts": FACTS, "stack": "inbox", "rails": [RAIL],
                     "gpudirect": {"path": "dmabuf", "gpus": 1, "why_not": None, "pairs": [PAIR]}},
     "rdma_state:container": {**SAID, "container": CONTAINER},
-    "rdma_bench:ddp.look": {**SAID, "seen": {
+    "rdma_bench:ddp.inspect": {**SAID, "seen": {
         "user": "mpi", "python": "/usr/bin/python3", "torch": "2.9.1", "processes": 1, "port_taken": False,
         "interface": {"name": "eth0", "addresses": ["198.18.0.1"]}}},
     "rdma_bench:ddp.start": {**SAID, "process": {"pid": 1234, "start_time": "5678", "at": 1.0}},
@@ -137,7 +137,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_state:explain": {**SAID, "explanation": EXPLANATION},
     "rdma_state:source": {**SAID, "source": PEER_SOURCE},
     "rdma_measure:gpudirect": {**SAID, "verdicts": [VERDICT]},
-    "rdma_bench:nccl_tests.look": {**SAID, "seen": SEEN},
+    "rdma_bench:nccl_tests.inspect": {**SAID, "seen": SEEN},
     "rdma_bench:nccl_tests.probe": {**SAID, "status": 0, "answers": [CUDA], "reason": None, "tail": []},
     "rdma_bench:nccl_tests.start": {**SAID, "job": "all_reduce", "pid": 1234},
     "rdma_bench:nccl_tests.poll": {**SAID, "ended": True, "status": 0, "too_much": False, "progress": None, "tail": []},
@@ -160,7 +160,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_prefix:nccl_tests.pack": {**SAID, "sha256": hashlib.sha256(PACKED.encode()).hexdigest()},
     "rdma_prefix:nccl_tests.verify": {**SAID, "library_path": ["/opt/nccl/lib"]},
     "rdma_prefix:*": SAID,
-    "rdma_rollback:look": {**SAID, "restore_points": RUNS},
+    "rdma_rollback:inspect": {**SAID, "restore_points": RUNS},
     "rdma_rollback:plan": ROLLBACK, "rdma_rollback:prove": ROLLBACK, "rdma_rollback:apply": ROLLBACK,
     "rdma_rollback:packages_before": {**SAID, "record": "r1-packages"},
     "rdma_rollback:packages_after": {**SAID, "record": "r1-packages", "packages_changed": ["rdma-core"]},

@@ -9,11 +9,11 @@ from tests.hostile.honest import ANSWERS, BUILD, MANIFEST, MESH_KEY, PLAN, RAIL,
 
 MODES: dict[str, dict[str, dict[str, Any]]] = {
     "rdma_bench": {
-        "ddp.look": {}, "ddp.start": {}, "ddp.stop": {}, "ddp.collect": {}, "ddp.poll": {"age": 20}, "nccl_tests.probe": {},
-        "nccl_tests.look": {"directory": "/opt/nccl-tests"}, "nccl_tests.poll": {}, "nccl_tests.stop": {}, "nccl_tests.collect": {},
+        "ddp.inspect": {}, "ddp.start": {}, "ddp.stop": {}, "ddp.collect": {}, "ddp.poll": {"age": 20}, "nccl_tests.probe": {},
+        "nccl_tests.inspect": {"directory": "/opt/nccl-tests"}, "nccl_tests.poll": {}, "nccl_tests.stop": {}, "nccl_tests.collect": {},
     },
     "rdma_check": {"verdicts": {}, "drift": {}},
-    "rdma_drain": {"look": {"alone": True}},
+    "rdma_drain": {"inspect": {"alone": True}},
     "rdma_facts": {"": {}},
     "rdma_measure": {"ping": {"schedule": {"peers": {}, "rounds": []}, "check": "checked"}, "gpudirect": {"check": "checked"}},
     "rdma_packages": {"check": {"plan": PLAN}},
@@ -25,7 +25,7 @@ MODES: dict[str, dict[str, dict[str, Any]]] = {
         "nccl_tests.verify": {},
     },
     "rdma_rollback": {
-        "look": {}, "plan": {"to": "r1"}, "prove": {"to": "r1"}, "apply": {"to": "r1"}, "packages_before": {"plan": PLAN},
+        "inspect": {}, "plan": {"to": "r1"}, "prove": {"to": "r1"}, "apply": {"to": "r1"}, "packages_before": {"plan": PLAN},
         "packages_after": {"record": "r1-packages"},
     },
     "rdma_ssh_mesh": {

@@ -277,7 +277,7 @@ FAILED = {
 JOURNALS = [
     {"kind": "start", "schema": 1, "run": "r", "nodes": ["gpu1"], "inventory": "i"},
     {"kind": "ready", "canary": ["gpu1"]},
-    {"kind": "look", "node": "gpu1", "before": {}, "classes": ["reboot"]},
+    {"kind": "inspect", "node": "gpu1", "before": {}, "classes": ["reboot"]},
     {"kind": "begin", "node": "gpu1", "step": "drain"},
     {"kind": "end", "node": "gpu1", "step": "drain", "ok": True, "why": ""},
     {"kind": "done", "node": "gpu1", "why": ""},

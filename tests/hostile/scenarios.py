@@ -109,7 +109,7 @@ ASKS = {
     "drift": "rdma_check:drift",
     "explain": "rdma_state:explain",
     "container_flags": "rdma_state:container",
-    "restore_points": "rdma_rollback:look",
+    "restore_points": "rdma_rollback:inspect",
     "plan": "probe: rdma_state:plan",
     "ai_environment_plan": "rdma_prefix:ai_environment.inspect",
     "validate": "rdma_check:verdicts rdma_measure:gpudirect rdma_measure:ping rdma_ssh_mesh:login",
@@ -138,18 +138,18 @@ ASKS = {
     "firmware_images": "file: get_url:",
     "ssh_mesh": "rdma_ssh_mesh:apply rdma_ssh_mesh:generate rdma_ssh_mesh:key rdma_ssh_mesh:observe rdma_ssh_mesh:prove rdma_ssh_mesh:read",
     "nccl_tests":
-        "copy: file: get_url: rdma_bench:nccl_tests.collect rdma_bench:nccl_tests.look rdma_bench:nccl_tests.prepare "
+        "copy: file: get_url: rdma_bench:nccl_tests.collect rdma_bench:nccl_tests.inspect rdma_bench:nccl_tests.prepare "
         "rdma_bench:nccl_tests.probe "
         "rdma_bench:nccl_tests.stop rdma_prefix:nccl_tests.build rdma_prefix:nccl_tests.inspect rdma_prefix:nccl_tests.pack "
         "rdma_prefix:nccl_tests.state rdma_prefix:nccl_tests.unpack rdma_prefix:nccl_tests.verify shell: stat:",
     "nccl_tests_local":
-        "rdma_bench:nccl_tests.collect rdma_bench:nccl_tests.look rdma_bench:nccl_tests.poll rdma_bench:nccl_tests.prepare "
+        "rdma_bench:nccl_tests.collect rdma_bench:nccl_tests.inspect rdma_bench:nccl_tests.poll rdma_bench:nccl_tests.prepare "
         "rdma_bench:nccl_tests.probe "
         "rdma_bench:nccl_tests.start rdma_bench:nccl_tests.stop rdma_prefix:nccl_tests.inspect rdma_prefix:nccl_tests.state "
         "rdma_prefix:nccl_tests.verify",
     "nccl_tests_nfs": "copy: file: shell: stat: systemd_service:",
-    "ddp_benchmark": "rdma_bench:ddp.collect rdma_bench:ddp.look rdma_bench:ddp.poll rdma_bench:ddp.start rdma_bench:ddp.stop",
-    "upgrade_preflight": "file: get_url: probe: rdma_drain:look rdma_packages:check rdma_state:plan rdma_upgrade:lease",
+    "ddp_benchmark": "rdma_bench:ddp.collect rdma_bench:ddp.inspect rdma_bench:ddp.poll rdma_bench:ddp.start rdma_bench:ddp.stop",
+    "upgrade_preflight": "file: get_url: probe: rdma_drain:inspect rdma_packages:check rdma_state:plan rdma_upgrade:lease",
     "upgrade_change": "stat:",
     "upgrade_release": "rdma_upgrade:release",
     "upgrade":

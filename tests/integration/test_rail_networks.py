@@ -64,7 +64,7 @@ def view(fabric: Fabric, node: str) -> dict[str, Any]:
 
 
 def judged(fabric: Fabric) -> list[Verdict]:
-    """All nodes look at once, as they do under Ansible."""
+    """All nodes inspect once, as they do under Ansible."""
     with ThreadPoolExecutor() as pool:
         views = dict(zip(fabric.nodes, pool.map(lambda node: view(fabric, node), fabric.nodes), strict=True))
         results = dict(zip(fabric.nodes, pool.map(lambda node: looked(fabric, node, views), fabric.nodes), strict=True))

@@ -25,9 +25,10 @@ def test_the_first_batch_that_does_not_come_back_clean_is_the_last(tmp_path: Pat
     done = site.play(rdma_batch=2)
     assert done.returncode == 2, done.stdout + done.stderr
     both = f"{SYSCTL['key']},{CONF['key']}"
-    assert site.calls("n2") == ["look", "look", f"plan True {both}", f"apply None {both}", "look"]
-    assert site.calls("n3") == ["look", "look", f"plan True {SYSCTL['key']}", f"apply None {SYSCTL['key']}", "look"], "it ends its turn"
-    assert [site.calls(name) for name in ("n1", "n4", "n5")] == [["look"]] * 3
+    assert site.calls("n2") == ["inspect", "inspect", f"plan True {both}", f"apply None {both}", "inspect"]
+    assert site.calls("n3") == ["inspect", "inspect", f"plan True {SYSCTL['key']}", f"apply None {SYSCTL['key']}",
+                                "inspect"], "it ends its turn"
+    assert [site.calls(name) for name in ("n1", "n4", "n5")] == [["inspect"]] * 3
     assert {name: site.left(name) for name in ("n2", "n3", "n4")} == {
         "n2": [SYSCTL["key"], CONF["key"]], "n3": [LINE["key"]], "n4": [SYSCTL["key"]],
     }  # fmt: skip
@@ -48,7 +49,7 @@ def test_a_node_lost_during_the_run_stops_it_and_one_away_before_does_not(tmp_pa
     assert done.returncode == 4, done.stdout + done.stderr
     assert site.left("n2") == [], "n1 was away before anything began"
     assert site.left("n3") == []
-    assert site.calls("n4") == ["look"]
+    assert site.calls("n4") == ["inspect"]
     assert "lost: n3. Not touched: n4" in said(done)
 
 
@@ -62,10 +63,10 @@ def test_changes_found_later_are_remediated_and_later_problems_stop_it(tmp_path:
     assert done.returncode == 2, done.stdout + done.stderr
     assert site.left("n1") == []
     assert [call for call in site.calls("n1") if call.startswith("apply")] == [f"apply None {MODULE['key']}", f"apply None {DEVICE['key']}"]
-    assert site.calls("n2") == ["look"], "apply would refuse it"
+    assert site.calls("n2") == ["inspect"], "apply would refuse it"
     assert site.left("n3") == held
     assert f"did not come back clean: new since: {MTU['key']}. Not touched: n5" in said(done)
-    assert site.calls("n5") == ["look"]
+    assert site.calls("n5") == ["inspect"]
 
 
 def test_only_what_was_asked_for_and_nothing_in_check_mode(tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_roll_out_from_the_first_node_to_one_that_fails_and_on_again(tmp_path:
     site.answer("n5", plan(PIN), plan(PIN), plan(PIN), plan())
     again = site.play("upgrade", rdma_upgrade_serial=[1, 1, 2, 1], rdma_upgrade_release="2026-11")
     assert again.returncode == 0, again.stdout + again.stderr
-    assert [len(site.calls(name)) for name in site.nodes] == [1, 1, 2, 1, 4], "n3 is looked at again and validated; nobody is changed twice"
+    assert [len(site.calls(name)) for name in site.nodes] == [1, 1, 2, 1, 4], "n3 is inspected again and validated; nobody is changed twice"
     assert not [name for name in site.nodes if site.lease(name)]
 
 
@@ -91,7 +91,7 @@ def test_a_dry_look_takes_no_lease_and_says_what_would_be(tmp_path: Path) -> Non
     assert "its headers are not installed" in output
     assert '"packages": [{"from": "52.0-1", "name": "rdma-core", "to": "53.0-1"}]' in output
     assert [site.lease(name) for name in site.nodes] == [None] * 4
-    assert [site.proofs(name) for name in site.nodes] == [[], [], ["looked"], []], "no key is brought for a look"
+    assert [site.proofs(name) for name in site.nodes] == [[], [], ["looked"], []], "no key is brought for an inspection"
 
 
 def test_a_node_that_is_lost_ends_the_roll_out_after_its_batch(tmp_path: Path) -> None:

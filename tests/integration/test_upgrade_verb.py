@@ -120,7 +120,7 @@ def test_killed_while_a_node_changes_and_resumed(tmp_path: Path) -> None:
     assert {name: node["state"] for name, node in found["nodes"].items()} == dict.fromkeys(NODES, "done")
     assert found["batches"] == [["n2"], ["n3"]]
     assert [upgrades.site.lease(name) for name in NODES] == [None, None, None]
-    assert len(upgrades.site.calls("n1")) == 1, "n1 was looked at, and nothing else"
+    assert len(upgrades.site.calls("n1")) == 1, "n1 was inspected, and nothing else"
     drains = [record["node"] for record in upgrades.journal() if record["kind"] == "begin" and record["step"] == "drain"]
     assert drains == ["n2", "n3"]
 

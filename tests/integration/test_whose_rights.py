@@ -48,7 +48,7 @@ def who_ran(place: Path) -> set[str]:
     return set(told.read_text().split()) if told.exists() else set()
 
 
-def test_the_loader_does_not_look_at_a_users_program_as_root(place: Path) -> None:
+def test_the_loader_does_not_inspect_a_users_program_as_root(place: Path) -> None:
     compiler = shutil.which("cc")
     assert compiler is not None, "a C compiler makes the user's program: tools/need compiler"
     (place / "audit.c").write_text(AUDIT % (place / "told"))

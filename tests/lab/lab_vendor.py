@@ -40,7 +40,7 @@ OPENIBD = f"""#!/bin/sh
 set -e
 case $1 in
     start)
-        # The vendor's looks at a module's srcversion for this: what the initramfs or the distribution loaded has to go first.
+        # The vendor's inspects a module's srcversion for this: what the initramfs or the distribution loaded has to go first.
         if [ -d /sys/module/ib_core ] && [ "$(cat /sys/module/ib_core/srcversion)" != "$(modinfo -F srcversion ib_core)" ]; then $0 stop; fi
         for module in {" ".join(LOADS)}; do modprobe $module; done ;;
     stop)

@@ -68,7 +68,7 @@ class Run:
 
 
 class Site:
-    """The inventory, railwright over it, and a look at the nodes."""
+    """The inventory, railwright over it, and an inspection of the nodes."""
 
     def __init__(self, nodes: TrainingNodes) -> None:
         self.nodes = nodes

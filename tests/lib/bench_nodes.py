@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes of a bench run as the look and the inventory describe them."""
+"""Nodes of a bench run as the inspection and the inventory describe them."""
 
 from __future__ import annotations
 

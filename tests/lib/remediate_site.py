@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The playbook remediate over nodes that are all this machine: the collection's own play, tasks and action plugins.
 
-Stood in for are the modules that would look at or change a node. A node is a file: its findings, what an apply there fails on or brings
+Stood in for are the modules that would inspect or change a node. A node is a file: its findings, what an apply there fails on or brings
 to light, and whether it goes away after one. rdma_check says what is in it, rdma_state makes what it is asked for and nothing else.
 """
 
@@ -30,7 +30,7 @@ def keep():
 """
 DRIFT = BEGIN + """
 module = AnsibleModule(argument_spec=dict(mode=dict()), supports_check_mode=True)
-called("look")
+called("inspect")
 module.exit_json(changed=False, findings=node["findings"])
 """
 STATE = BEGIN + """

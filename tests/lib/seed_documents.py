@@ -2,7 +2,7 @@
 """The five documents that railwright grew from: the list of what is in them, held against the documents and against our pages.
 
 The list is tests/fixtures/seeds: for each document its items (every command, setting, output, piece of code, configuration file and
-instruction) by line, and what only looks like one, with the reason. An item's id is its line, or its first and last line, with a letter
+instruction) by line, and what only inspects like one, with the reason. An item's id is its line, or its first and last line, with a letter
 where a line has several: 38, 81-82, 133c. Its text stands there as in the document; … leaves out what lies between, on one line.
 
 The documents are other people's and not in this repository; `tools/check-seeds DIRECTORY` holds the list against them.

@@ -68,7 +68,7 @@ class Playing:
     def execute(self, step: str, nodes: Sequence[str], variables: Mapping[str, Any]) -> RunOutcome:
         self.calls.append((step, list(nodes)))
         self.variables.append(variables)
-        if step == "look":
+        if step == "inspect":
             self.before_look()
         self._announced(step, nodes)
         outcome = RunOutcome()
@@ -113,7 +113,7 @@ class Playing:
         elif step == "rollback":
             assert machine.drained_by, f"{name} is rolled back under its jobs"
             machine.version, machine.validated = "old", False
-        if step in ("undrain", "look"):
+        if step in ("undrain", "inspect"):
             host.drain = drain_of(machine)
 
 
@@ -128,7 +128,7 @@ def names_of(many: int) -> list[str]:
 
 
 def new_journal(names: Sequence[str], rules: Rules, away: Mapping[str, str] | None = None) -> Journal:
-    """As the verb makes it, after a look that found nothing wrong."""
+    """As the verb makes it, after an inspection that found nothing wrong."""
     order = ordered(names, rules)
     head = {"inventory": "/inv", "limit": None, "release": "r", "file": "r.yml", "sha256": "0", "pins": {}, "nodes": order}
     journal = create("RUN", head)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The playbooks of an upgrade over nodes that are all this machine: the collection's own plays, role, action plugins, lease and drain.
 
-Stood in for are the modules that would look at or change a node: rdma_state answers from a list for each node and writes down how it
+Stood in for are the modules that would inspect or change a node: rdma_state answers from a list for each node and writes down how it
 was asked; the others always find everything well. A connection plugin plays the machine's part: ``shutdown`` gives a node another boot
 id, or swallows it. The lease lies in a directory of the test.
 """

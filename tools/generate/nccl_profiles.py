@@ -31,7 +31,7 @@ else a problem that names each HCA with its own |
 Which NCCL counts: the one that `nccl_install` and `nccl_version` bring; where the inventory brings none, every `libnccl.so.2` that is
 found on the node. `nccl_overrides: {NCCL_IB_GID_INDEX: null}` leaves the index to the jobs. On InfiniBand there is none, and to set
 one is an error. Where a plugin is the transport (`erdma-aiacc`, `aws-efa`) or the jobs choose the index, the check `nccl.gid` is skipped. A
-rail whose address is not there yet has no GID yet: what the file holds stays, and the next plan looks again.
+rail whose address is not there yet has no GID yet: what the file holds stays, and the next plan inspects again.
 """
 RANGE = ("NCCL_IB_ADDR_RANGE", "the rails' subnet", "Set when all rails of the host are in one subnet.",
          "alibabacloud-erdma-controller runbook")

@@ -24,7 +24,7 @@ ENDINGS = {APT: "deb", DNF: "rpm"}
 NAME, PLUGIN = "aiacc-nccl-plugin", "/usr/local/lib/libnccl-net.so"
 MIRROR, WORK = "/srv/mirror", "/root/stand-in"
 DEPENDS = {APT: "libibverbs1", DNF: "libibverbs"}
-# As a person would look whether anything changed: files, links and what is installed; not the cache of downloads.
+# As a person would check whether anything changed: files, links and what is installed; not the cache of downloads.
 LISTED = ("find", "/etc", "/usr/local", "/opt", "-not", "-type", "d", "-printf", "%p %s %m %l %T@\n")
 INSTALLED = {APT: ("dpkg-query", "-W"), DNF: ("rpm", "-qa")}
 CONTROL = f"""Package: {NAME}

@@ -123,7 +123,7 @@ def test_a_directory_that_is_not_shared_after_all_is_found_out(story: Any, name:
     assert "all_reduce_perf is missing" in said
 
 
-def test_what_is_shared_is_built_once_and_only_looked_at(story: Any) -> None:
+def test_what_is_shared_is_built_once_and_only_inspected(story: Any) -> None:
     moment = story["shared"]
     assert failed(moment) == NOTHING
     assert changed(moment) == NOTHING

@@ -16,7 +16,7 @@ CONF, LIMITS, SYSTEM = "/etc/nccl.conf", "/etc/security/limits.d/90-railwright.c
 SITE = "/etc/profile.d/site.sh"
 SYSCTL = "net.ipv4.conf.eth1.arp_ignore"
 AREAS = [word for area in ("packages", "network", "limits", "sysctl", "nccl") for word in ("--area", area)]
-# Stops sshd as soon as the file is put right: the node is lost after its apply, before anybody could look again.
+# Stops sshd as soon as the file is put right: the node is lost after its apply, before anybody could inspect again.
 CUT = {
     "cut.path": f"[Path]\nPathChanged={CONF}\n",
     "cut.service": "[Service]\nType=oneshot\nExecStart=/bin/systemctl stop ssh.service\n",

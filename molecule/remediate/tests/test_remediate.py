@@ -61,7 +61,7 @@ def test_a_second_run_finds_nothing(told: Any) -> None:
     assert results(told, "again") == {"node1": "no drift", "node2": "no drift", "node3": "no drift"}
 
 
-def test_a_node_without_drift_is_looked_at_and_not_contacted_again(told: Any) -> None:
+def test_a_node_without_drift_is_inspected_and_not_contacted_again(told: Any) -> None:
     assert told.points["after"] == told.points["before"], "no apply ran on it"
     assert [item["module"] for item in told.playbook["node2"].answers] == ["rdma_check", "rdma_consent"]
 

@@ -20,7 +20,7 @@ from rollout import UPGRADE_SECONDS, Done, Rollout
 
 KILLS = 20
 MOST_STEPS = 2  # that a call may begin before it is killed in the last one of these; 0: while it finds out where it was
-LOOKS = 1.0  # and how long after that: at most so many times as long as a look at all nodes takes here
+LOOKS = 1.0  # and how long after that: at most so many times as long as an inspection of all nodes takes here
 PLACES = 4  # the least kinds of moments that twenty draws must have met, or they have shown too little
 NOWHERE = "nowhere"
 

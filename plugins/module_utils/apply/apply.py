@@ -98,7 +98,7 @@ def repeats_later(op: Op, later: Iterable[Op]) -> bool:
 def settle(
     host: Host, spec: Spec, plan: Plan, areas: Optional[Sequence[str]], journal: Journal
 ) -> Tuple[Tuple[Change, ...], Tuple[str, ...]]:
-    """Look again until nothing of the plan is left, for a bounded time; else revert it all.
+    """Inspect again until nothing of the plan is left, for a bounded time; else revert it all.
 
     Returns changes that the plan could not show: loading a module may bring a device
     to light that has needs of its own. They are for the next plan, not for this one. And what waits for a reboot.

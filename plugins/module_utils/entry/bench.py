@@ -19,7 +19,7 @@ Params = Dict[str, Any]
 
 def answer(host: Host, params: Params, dry: bool) -> Dict[str, Any]:
     benchmark, mode = params["benchmark"], params["mode"]
-    if dry and mode != "look":
+    if dry and mode != "inspect":
         return {"skipped": True}
     try:
         return STEPS[benchmark][mode](host, params)
@@ -27,7 +27,7 @@ def answer(host: Host, params: Params, dry: bool) -> Dict[str, Any]:
         raise RailwrightError("%s: %s" % ("ddp_benchmark" if benchmark == "ddp" else "nccl_tests %s" % mode, error)) from error
 
 
-def look_at_gpus(host: Host, params: Params) -> Dict[str, Any]:
+def inspect_gpus(host: Host, params: Params) -> Dict[str, Any]:
     spec = Spec(params["spec"])
     wanted = readiness.Wanted(
         spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login(), params["directory"], tuple(params["libraries"]),
@@ -37,7 +37,7 @@ def look_at_gpus(host: Host, params: Params) -> Dict[str, Any]:
     return {"seen": readiness.inspect_readiness(host, params["node"], spec, identity, wanted)}
 
 
-def look_at_torch(host: Host, params: Params) -> Dict[str, Any]:
+def inspect_torch(host: Host, params: Params) -> Dict[str, Any]:
     spec = Spec(params["spec"])
     user = spec["ddp_benchmark_user"] or spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login()
     wanted = node.Wanted(params["node"], steady(host, spec["ddp_benchmark_python"]), spec["ddp_benchmark_backend"],
@@ -71,7 +71,7 @@ def ranks(host: Host, params: Params) -> Dict[str, Any]:
 
 STEPS: Dict[str, Dict[str, Callable[[Host, Params], Dict[str, Any]]]] = {
     "nccl_tests": {
-        "look": look_at_gpus,
+        "inspect": inspect_gpus,
         "prepare": prepare,
         "probe": lambda host, params: job.run_probe(host, launch_of(params)),
         "start": lambda host, params: job.begin(host, launch_of(params)),
@@ -80,7 +80,7 @@ STEPS: Dict[str, Dict[str, Callable[[Host, Params], Dict[str, Any]]]] = {
         "collect": results,
     },
     "ddp": {
-        "look": look_at_torch,
+        "inspect": inspect_torch,
         "start": lambda host, params: {"process": node.start(host, share_from(params["share"]), params["files"])},
         "poll": lambda host, params: node.poll(host, share_from(params["share"]), params["process"], float(params["age"])),
         "stop": lambda host, params: {"ended": node.stop(host, share_from(params["share"]))},

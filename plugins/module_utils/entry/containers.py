@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One look at what a container on this node may be given: devices, GPUs, NUMA, NCCL's variables, runtimes, an image's CUDA. Reads only.
+"""What a container on this node may be given: devices, GPUs, NUMA, NCCL's variables, runtimes, an image's CUDA. Reads only.
 
 NCCL's variables are those that area nccl would have in /etc/nccl.conf: the container gets what the node gets, whether it was
 applied already or not. Without an inventory they are what the node's file says.

@@ -15,14 +15,14 @@ Answer = TypeVar("Answer")
 
 def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     check(params)
-    seen, changed = patiently(lambda: act(host, "look" if dry else params["mode"], params), params["patience_s"])
+    seen, changed = patiently(lambda: act(host, "inspect" if dry else params["mode"], params), params["patience_s"])
     return {"changed": changed, "drains": [as_dict(item) for item in seen]}
 
 
 def check(params: Dict[str, Any]) -> None:
     """What a name or a reason may not hold, whatever the scheduler. Raises RailwrightError."""
-    if params["mode"] == "look" and params["reason"] is None:
-        params["reason"] = OURS + "look"
+    if params["mode"] == "inspect" and params["reason"] is None:
+        params["reason"] = OURS + "inspect"
     for text in list(params["nodes"]) + [params["reason"] or ""]:
         if not text or text != text.strip() or any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
             raise RailwrightError("rdma_drain: %r is no name and no reason: nothing in it, blanks around it, or control characters" % text)
@@ -49,7 +49,7 @@ def act(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[NodeState],
     if params["scheduler"] == "command":
         return _by_command(host, mode, params)
     scheduler: Any = slurm if params["scheduler"] == "slurm" else kubernetes
-    if mode == "look":
+    if mode == "inspect":
         return scheduler.inspect_nodes(host, names), False
     found: Tuple[List[NodeState], bool] = (scheduler.undrain if mode == "undrain" else scheduler.drain)(host, names, reason)
     return found
@@ -62,6 +62,6 @@ def _by_command(host: Host, mode: str, params: Dict[str, Any]) -> Tuple[List[Nod
         raise RailwrightError("upgrade_scheduler: command needs upgrade_drain_command, upgrade_drained_command and upgrade_undrain_command")
     if mode == "undrain":
         return command.undrain(host, commands, names, reason)
-    if mode == "look" or params["begun"]:
+    if mode == "inspect" or params["begun"]:
         return command.inspect_nodes(host, commands, names, reason, params["begun"]), False
     return command.drain(host, commands, names, reason)

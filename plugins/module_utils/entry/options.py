@@ -7,7 +7,8 @@ Options = Dict[str, Any]
 
 BENCH: Options = {
     "benchmark": {"type": "str", "choices": ["nccl_tests", "ddp"], "required": True},
-    "mode": {"type": "str", "choices": ["look", "plan", "prepare", "probe", "start", "poll", "stop", "collect", "judge"], "required": True},
+    "mode": {
+        "type": "str", "choices": ["inspect", "plan", "prepare", "probe", "start", "poll", "stop", "collect", "judge"], "required": True},
     "job": {"type": "int", "default": 0},
     "age": {"type": "int"},
     "directory": {"type": "str"},
@@ -17,7 +18,7 @@ CHECK: Options = {
     "mode": {"type": "str", "choices": ["verdicts", "drift"], "default": "verdicts"},
 }
 DRAIN: Options = {
-    "mode": {"type": "str", "choices": ["look", "drain", "wait", "revert", "verify", "undrain", "tell"], "default": "look"},
+    "mode": {"type": "str", "choices": ["inspect", "drain", "wait", "revert", "verify", "undrain", "tell"], "default": "inspect"},
     **{name: {"type": "str"} for name in ("run", "seen", "taken")},
     "alone": {"type": "bool", "default": False},
     "expect": {"type": "str", "choices": ["answer", "any", "drained", "available"], "default": "any"},
@@ -45,7 +46,7 @@ PREFIX: Options = {
              "required": True},
 }
 ROLLBACK: Options = {
-    "mode": {"type": "str", "choices": ["look", "plan", "prove", "apply", "packages_before", "packages_after"], "default": "look"},
+    "mode": {"type": "str", "choices": ["inspect", "plan", "prove", "apply", "packages_before", "packages_after"], "default": "inspect"},
     **{name: {"type": "str"} for name in ("to", "run_id", "record")},
     "force": {"type": "list", "elements": "str", "default": []},
     "expected": {"type": "list", "elements": "str"},

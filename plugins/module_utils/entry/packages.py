@@ -64,7 +64,7 @@ def explain_failure(host: Host, text: str) -> str:
     telling = list(dict.fromkeys(one_line(found) for found in _TELLING.findall(text)))
     telling.sort(key=lambda found: found.startswith(_ANY_FAILURE))
     line = one_line("; ".join(telling[:4]) or text or "no message", 600)
-    message = "the package step failed: %s. Packages may be half changed: look at it with a new plan" % line
+    message = "the package step failed: %s. Packages may be half changed: inspect it with a new plan" % line
     return "\n".join([message] + broken_builds(host))
 
 

@@ -22,7 +22,7 @@ from ..types import Identity, as_dicts, change_as_dict, needs_consent
 def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     mode = params["mode"]
     try:
-        return {"look": list_runs, "packages_before": before, "packages_after": after}.get(mode, roll_back)(host, params, dry)
+        return {"inspect": list_runs, "packages_before": before, "packages_after": after}.get(mode, roll_back)(host, params, dry)
     except OSError as error:
         raise RailwrightError("%s: %s%s" % (
             error.filename, error.strerror, "" if mode == "packages_after" else "; nothing was changed")) from error

@@ -85,7 +85,7 @@ def cut_result(params: Dict[str, Any], plan: Plan, left: Sequence[SkippedChange]
 
 
 def without_left(applied: Applied, left: Sequence[SkippedChange]) -> Applied:
-    """An apply looks at the whole node again; what its plan left out has not come to light by it."""
+    """An apply inspects the whole node again; what its plan left out has not come to light by it."""
     known = [item.change.key for item in left]
     return applied._replace(remaining=tuple(change for change in applied.remaining if change.key not in known),
                             reboots=tuple(key for key in applied.reboots if key not in known))

@@ -29,17 +29,17 @@ LIMIT = 4096
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 ALONE = "/run/railwright-upgrade.lock"  # in a directory that only root writes
 ALONE_S = 30.0  # who holds it needs milliseconds
-LOOKED, BEGUN = "preflight", "change"
+INSPECTED, BEGUN = "preflight", "change"
 
 
 class Lease(NamedTuple):
-    """Whose node it is: ``since`` is the controller's clock, in UTC. ``step``: whether anything but a look has begun."""
+    """Whose node it is: ``since`` is the controller's clock, in UTC. ``step``: whether anything but an inspection has begun."""
 
     run: str
     controller: str
     user: str
     since: str
-    step: str = LOOKED
+    step: str = INSPECTED
 
     def same(self, other: "Lease") -> bool:
         """The same run on the same controller. The command line gives every run a name of its own; a playbook's may be the release's."""
@@ -114,7 +114,7 @@ def begin(host: Host, held: Lease) -> Taken:
 
 def lease_refusal(held: Optional[Lease]) -> str:
     if held is None:
-        return "%s is there and is no lease of an upgrade; look at it, then remove it or take the node over (--take-over)" % PATH
+        return "%s is there and is no lease of an upgrade; inspect it, then remove it or take the node over (--take-over)" % PATH
     return ("the node is being upgraded by %s (%s); go on there with railwright upgrade --resume, or take the node over here with "
             "--take-over" % (held.words(), PATH))
 

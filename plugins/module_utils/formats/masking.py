@@ -12,7 +12,7 @@ from ..types import Change
 HIDDEN = "(hidden)"
 # A part of a name, between _ - and ., that ends so.
 _SECRET = ("password", "passwd", "passphrase", "psk", "secret", "token", "credential", "apikey", "accesskey", "secretkey", "privatekey")
-_NAME_LIMIT = 64  # characters of a name that are looked at
+_NAME_LIMIT = 64  # characters of a name that are inspected
 _QUOTES = "\"'"
 _END_OF_URL = "/?#\"'<>\\"
 _OPEN = ("key", "what")  # of a change: others refer to it by these

@@ -43,7 +43,7 @@ class Result(NamedTuple):
 class Snapshot(NamedTuple):
     """A file as it is, byte for byte: what it takes to restore it. ``content`` is None for a link that leads nowhere.
 
-    ``attributes`` is None in what a version kept that did not look at them.
+    ``attributes`` is None in what a version kept that did not inspect them.
     """
 
     content: Optional[bytes]

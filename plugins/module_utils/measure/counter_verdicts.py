@@ -35,7 +35,7 @@ RETRANSMITTED = ("roce_adp_retrans", "roce_adp_retrans_to")
 MARKED, CNP_SENT, CNP_HANDLED, CNP_IGNORED = "np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored"
 CONGESTION = (MARKED, CNP_SENT, CNP_HANDLED, CNP_IGNORED)
 MOVED = ("port_xmit_packets", "port_rcv_packets", "sent_pkts", "rcvd_pkts")  # whether anything ran at all; the last two are Soft-RoCE's
-REPORTED = ("duplicate_request", "roce_slow_restart", "rnr_nak_retry_err", "out_of_buffer", "rx_icrc_encapsulated")  # what to look at next
+REPORTED = ("duplicate_request", "roce_slow_restart", "rnr_nak_retry_err", "out_of_buffer", "rx_icrc_encapsulated")  # what to inspect next
 NAMES = tuple(sorted(set(SOFT_SEQUENCE + SEQUENCE + RETRANSMITTED + CONGESTION + MOVED + REPORTED)))
 # What a counter of lost packets means, from this node; the rest is said by its name.
 MEANING = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One node's look at its rails' networks: pings, the routes they take, and who answers for which address.
+"""One node's inspection of its rails' networks: pings, the routes they take, and who answers for which address.
 
 Everything runs a bounded number at a time. What it means is judged on the controller, which sees all nodes.
 """

@@ -178,7 +178,7 @@ def mode_of_node(letter: Optional[str], devices: Sequence[Mapping[str, Any]], mo
 
 
 def _functions(host: Host) -> Optional[List[str]]:
-    """The devices on the PCI bus, with a driver or without; None where there is no bus to look at."""
+    """The devices on the PCI bus, with a driver or without; None where there is no bus to inspect."""
     names = pci_functions(host)
     if not names:
         return None

@@ -3,7 +3,7 @@
 
 No decision is made here (rules/gpudirect.py): NCCL takes peermem when one of its three files exists and asks the
 HCA driver for dma-buf itself. So an HCA is asked as NCCL does it: register a dma-buf with file descriptor -1. A driver that
-can do it gets as far as looking at the descriptor (EBADF); one that cannot says EOPNOTSUPP, an old kernel EPROTONOSUPPORT.
+can do it gets as far as inspecting the descriptor (EBADF); one that cannot says EOPNOTSUPP, an old kernel EPROTONOSUPPORT.
 CUDA has a device attribute for it. Both are asked in a child process of this Python with a time limit, because a sick device
 can hang whoever opens it, and libcuda keeps a process's memory and threads. What a child said before it hung still counts.
 Sources: NCCL net_ib/gdr.cc; ibv_reg_dmabuf_mr(3); cuda.h (CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED = 124, from CUDA 11.7 on).

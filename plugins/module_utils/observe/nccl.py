@@ -171,7 +171,7 @@ def _login(host: Host) -> Carrier:
             if result.ok and records:
                 return Carrier("login", ours(records))
             how = {124: "takes longer than %g s" % SECONDS, CUT: "says without end"}.get(result.rc, "ends with exit %d" % result.rc)
-            return Carrier("login", None, "%s %s before it shows its environment; look at root's startup files" % (tool, how))
+            return Carrier("login", None, "%s %s before it shows its environment; inspect root's startup files" % (tool, how))
     return Carrier("login", None, "the node has neither bash nor sh")
 
 

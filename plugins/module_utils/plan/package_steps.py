@@ -70,7 +70,7 @@ def _grouped(rows: Sequence[Tuple[Change, str]]) -> List[Tuple[str, List[Tuple[C
 
 # What the role must download before packages are proved: signing keys, and the vendor's repository as one package.
 #
-# Everything goes below /var/cache/railwright and is looked at there: a key by its fingerprint, a
+# Everything goes below /var/cache/railwright and is inspected there: a key by its fingerprint, a
 # package by its checksum. Nothing of it is trusted because of where it came from.
 
 def downloads(spec: Spec, identity: Identity, changes: Sequence[Change]) -> List[Dict[str, Any]]:

@@ -76,5 +76,5 @@ def check_expected(changes: Sequence[Change], expected: Optional[Sequence[str]])
         return
     strange = [change for change in changes if not change.external and change.key not in expected]
     if strange:
-        raise PlanDiverged("plan diverged: the node now also needs %s; nothing was changed. Plan again and look at it." % "; ".join(
+        raise PlanDiverged("plan diverged: the node now also needs %s; nothing was changed. Plan again and inspect it." % "; ".join(
             "%s (%r -> %r)" % (change.key, change.before, change.after) for change in strange))

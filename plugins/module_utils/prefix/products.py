@@ -251,7 +251,7 @@ def wanted_hpcx(host: Host, spec: Spec, identity: Identity) -> Optional[Hpcx]:
 
 
 class ErdmaDriver(Installer):
-    """DKMS builds it from its place, and looks at no name with a dot in front."""
+    """DKMS builds it from its place, and inspects no name with a dot in front."""
 
     title = "the driver's source"
     strip = 0

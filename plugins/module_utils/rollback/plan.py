@@ -314,5 +314,5 @@ def refused(rollback: Rollback, expected: Optional[Sequence[str]]) -> Optional[s
         return "; ".join("%s: %s: %s" % (item.area, item.subject, item.message) for item in rollback.problems)
     strange = [change.key for change in rollback.changes if expected is not None and change.key not in expected]
     if strange:
-        return "plan diverged: to be restored is now also %s; nothing was changed. Plan again and look at it" % "; ".join(strange)
+        return "plan diverged: to be restored is now also %s; nothing was changed. Plan again and inspect it" % "; ".join(strange)
     return None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Draining by commands of the site: drain, is it empty, undrain. What they say is their exit code, and their last line.
 
-They have no word for who drained a node before; a site whose scheduler has one lets its undrain command look at it.
+They have no word for who drained a node before; a site whose scheduler has one lets its undrain command inspect it.
 """
 
 import re

@@ -4,7 +4,7 @@
 By kubectl, since how to log in to a cluster (plugins, certificates, tokens) is kubectl's knowledge, and only by ``get``, ``patch`` and
 ``create --raw``: ``kubectl drain`` would evict the pods of a running job too, stops before the first eviction at a pod without a
 controller, and ``kubectl cordon`` leaves no word of who did it. One patch with the resourceVersion that was read cordons and notes at
-once, or not at all. Eviction respects every PodDisruptionBudget: 429 means not now, and the next look asks again.
+once, or not at all. Eviction respects every PodDisruptionBudget: 429 means not now, and the next inspection asks again.
 """
 
 import json
@@ -163,7 +163,7 @@ def _patch(host: Host, node: Node, closed: bool, note: Optional[str]) -> Optiona
                            json.dumps(patch, sort_keys=True)), SECONDS)
         if answer.ok or "(Conflict)" not in answer.err:
             break
-        # Its kubelet writes the node's status all the time. Where somebody else closed or opened it, the next look decides anew.
+        # Its kubelet writes the node's status all the time. Where somebody else closed or opened it, the next inspection decides anew.
         fresh = _nodes(host).get(node.name)
         if fresh is None or (fresh.closed, fresh.note) != (node.closed, node.note):
             break

@@ -17,7 +17,7 @@ OURS = "railwright upgrade "  # how the reason of every drain of ours begins; th
 SECONDS = 60.0  # for one command: slurmctld answers within MessageTimeout (10 s), or scontrol tries the next controller
 ANSWER_LIMIT = 256 * 1024 * 1024  # bytes: the nodes of a large cluster, with their images, are some 40 kB each
 KEPT = 50  # jobs of a node that are named: what a person reads
-# Where sites put what is in no directory of the system; looked at after those.
+# Where sites put what is in no directory of the system; inspected after those.
 TOOL_DIRECTORIES = (
     "/opt/slurm/bin", "/opt/slurm/current/bin", "/usr/local/slurm/bin", "/usr/lib64/slurm/bin", "/cm/shared/apps/slurm/current/bin",
     "/snap/bin", "/var/lib/rancher/rke2/bin",

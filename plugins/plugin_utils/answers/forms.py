@@ -159,13 +159,13 @@ RELEASED = {**RELEASE, "release": ENVIRONMENT}
 # A form without modes, or forms by mode. What only the controller's half of a module returns never passes here.
 FORMS: dict[str, dict[str, Any]] = {
     "rdma_bench": {
-        "nccl_tests.look": {"seen": SEEN},
+        "nccl_tests.inspect": {"seen": SEEN},
         "nccl_tests.probe": {"answers": [DEVICE], "status": WHOLE, "reason": TEXT, "tail": [str]},
         "nccl_tests.start": {"job": str, "pid": int},
         "nccl_tests.poll": {**PROGRESS, "ended": bool, "status": WHOLE, "too_much": DATA, "tail": [str]},
         "nccl_tests.stop": {"ended": int},
         "nccl_tests.collect": {"jobs": [JOB], "ended": int, "nccl_topo": DATA, "nccl_graph": DATA},
-        "ddp.look": {"seen": {"user": NAME, "python": PATH, "torch": str, "processes": Whole(1, 64), "port_taken": bool,
+        "ddp.inspect": {"seen": {"user": NAME, "python": PATH, "torch": str, "processes": Whole(1, 64), "port_taken": bool,
                               "interface": maybe({"name": NAME, "addresses": [str]})}},
         "ddp.start": {"process": {"pid": Whole(2, 1 << 31), "start_time": str, "at": float}},
         "ddp.poll": {**PROGRESS, "done": bool, "exit": WHOLE, "over": bool},
@@ -193,7 +193,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "nccl_tests.build": {"manifest": MANIFEST}, "nccl_tests.pack": {"sha256": SHA256}, "nccl_tests.verify": {"library_path": [PATH]},
     },
     "rdma_rollback": {
-        "look": {"restore_points": [Map(DATA)]}, "plan": ROLLBACK, "prove": ROLLBACK, "apply": ROLLBACK, "packages_before": RECORD,
+        "inspect": {"restore_points": [Map(DATA)]}, "plan": ROLLBACK, "prove": ROLLBACK, "apply": ROLLBACK, "packages_before": RECORD,
         "packages_after": {**RECORD, "packages_changed": [str]},
     },
     "rdma_ssh_mesh": {

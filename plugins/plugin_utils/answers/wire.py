@@ -19,7 +19,7 @@ from typing import Any
 BYTES = 32 * 1024 * 1024  # the largest answers, logs of nccl-tests, are below 8 MiB
 FILE_BYTES = 512 * 1024 * 1024  # a build of nccl-tests has 20 to 60 MB
 # A look has a time limit of its own for each of its commands; a change may build modules, flash firmware or wait for a lock.
-LOOK_S, CHANGE_S = 900.0, 4 * 3600.0
+INSPECT_S, CHANGE_S = 900.0, 4 * 3600.0
 TICK_S = 0.05
 LIMIT_VARIABLE = "RAILWRIGHT_ANSWER_SECONDS"  # in the environment: shortens both; docs/security.md
 

@@ -198,7 +198,7 @@ def _crossed(nodes: Nodes, results: Results, diagnosis: Diagnosis) -> list[Verdi
 
 
 def _tie(item: Swapped) -> str:
-    return ("%s and %s are the other way round on %s than on %s (%s); as many nodes have them one way as the other, so look at both" % (
+    return ("%s and %s are the other way round on %s than on %s (%s); as many nodes have them one way as the other, so inspect both" % (
         item.rails[0], item.rails[1], ", ".join(item.nodes), ", ".join(item.others), WHERE_TO_LOOK))
 
 

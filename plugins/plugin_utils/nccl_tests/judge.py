@@ -122,7 +122,7 @@ def _of_table(line: str) -> bool:
 
 
 def leftovers(ended: Mapping[str, int]) -> list[Verdict]:
-    """A job that ended by itself leaves nothing. What had to be ended is worth a look: it held GPUs."""
+    """A job that ended by itself leaves nothing. What had to be ended is worth inspecting: it held GPUs."""
     return [verdict("nccl.leftovers", VerdictSubject(node, None, None, "processes of the run"), "warn", 0, count,
                     "%d processes of the run were still there after it and were ended" % count)
             for node, count in sorted(ended.items()) if count]

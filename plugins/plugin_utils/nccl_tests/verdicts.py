@@ -65,7 +65,7 @@ def launch_verdicts(run: Run) -> list[Verdict]:
         if found[-1].status == "pass":
             for node in nodes:
                 mine = [item for item in said if same_host(item.host, node)] if plan["kind"] != "local" else said
-                mine = mine if node.gpus else seen_answers(node)  # nothing was planned for a node on which the look saw none
+                mine = mine if node.gpus else seen_answers(node)  # nothing was planned for a node on which the inspection saw none
                 found.append(_devices(node.name, mine, plan["per_node"] if _gpu_each(run) else max(1, len(node.gpus))))
     return found
 

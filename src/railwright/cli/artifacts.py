@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright artifacts``: everything that is ever downloaded, to mirror it or to look at it first."""
+"""``railwright artifacts``: everything that is ever downloaded, to mirror it or to inspect it first."""
 
 from railwright.cli import console
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat

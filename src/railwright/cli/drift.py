@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright drift``: what differs from the inventory, since when, and by whom; one look a node."""
+"""``railwright drift``: what differs from the inventory, since when, and by whom; one inspection a node."""
 
 import sys
 from collections import Counter
@@ -24,7 +24,7 @@ from railwright.writing import json_text, write_atomic
 HELP = """Show what differs from the inventory: by node, area and severity, since when, and by whom where a node has a record of it. \
 Change nothing.
 
-One look at every node. The same difference on many nodes is one line. Beside everything that `apply` would change it holds what devices \
+One scan of all nodes. The same difference on many nodes is one line. Beside everything that `apply` would change it holds what devices \
 and ports show, and the variables of NCCL that login shells, ssh commands and systemd services really get. Ends 0 when nothing differs, \
 2 when something does, 1 when a node could not be judged, 3 when one does not answer.
 
@@ -109,7 +109,7 @@ def _totals(nodes: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, str]]:
-    """Since when each difference is there, this run's last look included. A remediation is one too: what it fixed is forgotten."""
+    """Since when each difference is there, this run's last inspection included. A remediation is one too: what it fixed is forgotten."""
     before = read_history(session.inventory)
     answers = {name: host.drift for name, host in outcome.hosts.items() if host.drift is not None}
     keys = {name: [str(finding.get("key")) for finding in drift.get("findings", [])] for name, drift in answers.items()}

@@ -19,7 +19,7 @@ from railwright.exitcodes import InputError
 
 HELP = """Fix what differs from the inventory: only that, only on the nodes that have it, a batch of nodes at a time.
 
-Looks as `drift` does, makes those changes of the plan, as one transaction a node with a restore point, and looks again. The first \
+Inspects as `drift` does, makes those changes of the plan, as one transaction a node with a restore point, and inspects again. The first \
 batch that does not come back clean ends the run; later batches are not touched. What needs consent that nobody gave, or a reboot \
 (never made here), and what no setting of ours fixes is listed with its reason. Ends 0 when nothing that was asked for is left, \
 2 when something is, 1 when a node failed, 3 when one does not answer.

@@ -17,7 +17,7 @@ from railwright.report.text import short
 HELP = """Move the cluster from one pinned set (kernel, stack, GPU driver, firmware, NCCL) to the one of a release file, a batch of nodes \
 at a time, without killing a job.
 
-First a look at every node: nothing begins unless all of them can be upgraded. Then canaries, then one failure domain after the other: \
+First a scan of all nodes: nothing begins unless all of them can be upgraded. Then canaries, then one failure domain after the other: \
 drain, change, validate, gate, back to the jobs. A node that fails stays drained and stops the roll-out after its batch. Every step is \
 in a journal on this controller before it begins: killed at any moment, --resume goes on. Ends 0 when every node is done, 1 when the \
 roll-out stopped, 3 when a node does not answer.
@@ -32,7 +32,7 @@ Examples:
 
 To = Annotated[Path | None, option("--to", metavar="FILE", help="The release: a YAML file with name and pins.")]
 Dry = Annotated[
-    bool, typer.Option("--dry-run", help="Look at all nodes and show the order; take no lease, download nothing, change nothing.")
+    bool, typer.Option("--dry-run", help="Inspect all nodes and show the order; take no lease, download nothing, change nothing.")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the last upgrade of this inventory.")]
 Status = Annotated[bool, typer.Option("--status", help="Show where the last upgrade of this inventory is; contact no node.")]

@@ -24,13 +24,13 @@ from railwright.run import run_playbook
 from railwright.runs import site_path
 from railwright.upgrade.engine import Engine
 from railwright.upgrade.journal import Journal, State, create, holder, locked, newest, read_state, reopen
-from railwright.upgrade.judge import looked, no_room, ready
+from railwright.upgrade.judge import inspection_of, no_room, ready
 from railwright.upgrade.order import Site, batches, canaries, leftovers, ordered, site_of
 from railwright.upgrade.release import Release, ReleaseError, read_release
 from railwright.upgrade.report import upgrade_document
 
 PLAYBOOKS = {"preflight": "upgrade_preflight", "rollback": "rollback", "revalidate": "validate"}
-TASKS = {"look": "scheduler"}  # how roles/upgrade calls it, where that is another word
+TASKS = {"inspect": "scheduler"}  # how roles/upgrade calls it, where that is another word
 # A node that was rolled back is judged by its inventory: it has nothing of the release any more.
 WITHOUT_PINS = ("rollback", "revalidate")
 
@@ -130,7 +130,7 @@ def dry_run(request: Request) -> ExitCode:
     run = Playbooks(session.inventory, base, site.pins, shows, echo if settings.debug else None)
     outcome = run.execute("preflight", names, {})
     complete(outcome, names)
-    found = looked(names, outcome)
+    found = inspection_of(names, outcome)
     rules = site.site.rules
     coming = batches(found.pending, canaries(found.pending, rules), rules, found.away)
     full = no_room(found, rules)
@@ -227,7 +227,7 @@ def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[s
     """Every node, before anything begins; an exit code where nothing can. What it refuses is an end: there is nothing to resume."""
     names, rules = list(journal.state.nodes), site.site.rules
     outcome = executor.execute("preflight", names, {})
-    found = looked(names, outcome)
+    found = inspection_of(names, outcome)
     full = no_room(found, rules)
     if not found.refused and not full:
         journal.add(*found.records, ready(found, rules))

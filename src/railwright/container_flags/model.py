@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What every output form says of one container on one node: derived once, from the node's look, the inventory and the options.
+"""What every output form says of one container on one node: derived once, from the node's inspection, the inventory and the options.
 
 What a node says is data: each part is taken only in the form that it has on a healthy node, and everything else becomes a problem,
 since it would get into a shell or a YAML file. The forms themselves quote all the same.

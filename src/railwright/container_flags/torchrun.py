@@ -51,7 +51,7 @@ def launch(command: Sequence[str], job: Job, processes: int | None) -> Launch:
     if kept:
         notes.append(f"the command's own {', '.join('--' + name for name in kept)} stay; the other nodes must agree with them")
     if job.master is None and "master_addr" not in kept:
-        notes.append("nothing says where the node with rank 0 can be reached: give --master-addr, or look at that node too")
+        notes.append("nothing says where the node with rank 0 can be reached: give --master-addr, or inspect that node too")
     added = tuple(flag for flag in flags if flag[2:].partition("=")[0] not in kept)
     return Launch((*command[:place], *added, *command[place:]), flags, tuple(notes))
 

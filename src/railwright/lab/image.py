@@ -283,7 +283,7 @@ rm -rf root essential* customize*
 def _partition(disk: Path, offset: int) -> None:
     """One bootable Linux partition from offset to the end, in an MBR: all that GRUB's i386-pc flavour asks for."""
     first, sectors = offset // SECTOR, (disk.stat().st_size - offset) // SECTOR
-    # Cylinders, heads and sectors at their limit: the value that says "look at the sector numbers instead".
+    # Cylinders, heads and sectors at their limit: the value that says "inspect the sector numbers instead".
     entry = struct.pack("<B3sB3sII", 0x80, b"\xfe\xff\xff", 0x83, b"\xfe\xff\xff", first, sectors)
     with disk.open("r+b") as handle:
         handle.seek(440)

@@ -7,7 +7,7 @@ a guest can install another kernel, change kernel arguments and reboot into both
 
 from dataclasses import dataclass, field
 
-# Exactly what a node needs to boot, be reached and be looked at. No RDMA package: installing those is the product's job.
+# Exactly what a node needs to boot, be reached and be inspected. No RDMA package: installing those is the product's job.
 PACKAGES = (
     "systemd", "systemd-sysv", "udev", "dbus", "openssh-server", "python3", "iproute2", "kmod", "linux-image-amd64",
     "initramfs-tools", "iputils-ping", "ethtool", "pciutils", "ca-certificates",
@@ -38,7 +38,7 @@ chroot "$1" systemctl mask apt-daily.timer apt-daily-upgrade.timer e2scrub_all.t
 """
 
 # Under emulation beside other work, 90 s is not enough for every unit to start. And where the host takes its processor away for some
-# milliseconds, the kernel's clocksource watchdog blames the TSC and goes over to the HPET: each look at the clock is then a trap
+# milliseconds, the kernel's clocksource watchdog blames the TSC and goes over to the HPET: each reading of the clock is then a trap
 # into the emulator, and the machine ten times slower for the rest of its life.
 KERNEL_ARGS = "console=ttyS0 quiet net.ifnames=0 systemd.default_timeout_start_sec=300 tsc=reliable"
 

@@ -181,7 +181,7 @@ class Engine:
         if not self._scheduled:
             return True
         names = list(self._state.nodes)
-        outcome = self._run("look", names)
+        outcome = self._run("inspect", names)
         silent = [name for name in names if name not in outcome.hosts or outcome.hosts[name].drain is None]
         if silent:
             host = outcome.hosts.get(silent[0])

@@ -71,7 +71,7 @@ def locked(inventory: Path, run: str) -> Iterator[None]:
 
 
 def _got(descriptor: int) -> bool:
-    """Who only looks (``holder``) has it for a moment, too."""
+    """Who only inspects (``holder``) has it for a moment, too."""
     for _attempt in range(TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -128,7 +128,7 @@ class State:
     nodes: dict[str, Node]  # in the order of the upgrade
     away: dict[str, str] = field(default_factory=dict)  # nodes that take no work for another reason, and which
     canary: list[str] = field(default_factory=list)
-    ready: bool = False  # every node was looked at and may be upgraded
+    ready: bool = False  # every node was inspected and may be upgraded
     batches: int = 0
     stopped: str = ""
     finished: bool = False
@@ -252,7 +252,7 @@ def fold(state: State, record: Record) -> State:
         state.ready, state.canary = True, list(record["canary"])
         return state
     node = state.nodes[record["node"]]
-    if kind == "look":
+    if kind == "inspect":
         node.before, node.classes = dict(record["before"]), list(record["classes"])
     elif kind == "done":
         node.state, node.why = "done", record["why"]

@@ -82,7 +82,7 @@ class Inspection(NamedTuple):
     records: list[Record]
 
 
-def looked(nodes: Sequence[str], outcome: RunOutcome) -> Inspection:
+def inspection_of(nodes: Sequence[str], outcome: RunOutcome) -> Inspection:
     """``nodes`` in the order of the upgrade."""
     refused, pending, away = {}, [], {}
     records: list[Record] = []
@@ -99,7 +99,7 @@ def looked(nodes: Sequence[str], outcome: RunOutcome) -> Inspection:
         if reason:
             away[name] = reason
         before = {key: short(text) for key, text in upgrade["before"].items()}
-        records.append({"kind": "look", "node": name, "before": before, "classes": upgrade["classes"]})
+        records.append({"kind": "inspect", "node": name, "before": before, "classes": upgrade["classes"]})
         if upgrade["pending"] or _unproved(upgrade["lease"], scheduler):
             pending.append(name)
         else:

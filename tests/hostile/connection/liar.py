@@ -81,7 +81,7 @@ class Connection(ConnectionBase):
 
 
 def asked(cmd, data):
-    """(module, mode) of what is to be run; ``shell`` for a command, ``probe`` for the look at a node before Python."""
+    """(module, mode) of what is to be run; ``shell`` for a command, ``probe`` for the inspection of a node before Python."""
     if data is None and "async_wrapper" in cmd:
         return "async_wrapper", ""
     if data is None:

@@ -18,7 +18,7 @@ from field_specs import build_spec
 from nccl_tables import table
 
 NODES = ("n1", "n2")
-LOOK, PROBE, POLL, COLLECT = map(NCCL.format, ("look", "probe", "poll", "collect"))
+LOOK, PROBE, POLL, COLLECT = map(NCCL.format, ("inspect", "probe", "poll", "collect"))
 HALF = {"time_us": 1.0, "algbw": 400.0, "busbw": 400.0, "wrong": 0}
 ROW = {"size": 1 << 30, "count": 1 << 28, "type": "float", "redop": "sum", "root": -1, "out_of_place": HALF, "in_place": HALF}
 
@@ -62,7 +62,7 @@ def test_a_node_that_did_not_answer_is_named(other: dict[str, Any]) -> None:
 
 
 def test_nodes_in_batches_are_refused() -> None:
-    with pytest.raises(AnsibleActionFail, match="n2 were not looked at before this: run the play without serial"):
+    with pytest.raises(AnsibleActionFail, match="n2 were not inspected before this: run the play without serial"):
         plan(variables({**both(), "n2": {}}))
 
 

@@ -102,7 +102,7 @@ def test_a_node_that_was_only_away_for_a_moment_is_asked_for_its_boot_next() -> 
 
 
 def test_a_batch_is_judged_by_itself() -> None:
-    """In a play with serial the other batches are hosts of the play, and nobody has looked at them yet."""
+    """In a play with serial the other batches are hosts of the play, and nobody has inspected them yet."""
     play = {"ansible_play_hosts_all": ["n1", "n2", "n3", "n4"], "ansible_play_hosts": ["n1", "n3", "n4"]}
     assert judged_together(play) == (["n1", "n2", "n3", "n4"], ["n1", "n3", "n4"])
     assert judged_together({**play, "__upgrade_together": ["n1", "n2"]}) == (["n1", "n2"], ["n1"])

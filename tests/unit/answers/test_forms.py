@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node that answers anything but a look has not answered; a look that passes never breaks the plan."""
+"""A node that answers anything but an inspection has not answered; an inspection that passes never breaks the plan."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A healthy RoCE node with two rails, as Spec, Identity and facts; a test breaks one thing of it and looks at the verdicts."""
+"""A healthy RoCE node with two rails, as Spec, Identity and facts; a test breaks one thing of it and inspects the verdicts."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def change(**more: Any) -> dict[str, Any]:
 
 def verdict(**more: Any) -> dict[str, Any]:
     base = {"check": "port.state", "node": "gpu-node-0001", "hca": "mlx5_0", "port": 1, "subject": "rail0 (ens1f0np0)", "status": "fail"}
-    return base | {"expected": "ACTIVE", "found": "DOWN", "message": "the port is down: " + "look at the cable " * 5} | more
+    return base | {"expected": "ACTIVE", "found": "DOWN", "message": "the port is down: " + "inspect the cable " * 5} | more
 
 
 def test_a_terminal_is_never_overrun(narrow: Screen) -> None:

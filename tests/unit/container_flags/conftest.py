@@ -38,7 +38,7 @@ kind: nvidia.com/gpu
 
 
 class Captured(Node):
-    """What the tests of the look, the area and the verb put into a tree."""
+    """What the tests of the inspection, the area and the verb put into a tree."""
 
     def hca(self, number: int, numa: int) -> None:
         name, pci = f"mlx5_{number}", f"0000:{number + 1:x}8:00.0"

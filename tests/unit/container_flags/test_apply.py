@@ -137,7 +137,7 @@ def test_once_and_then_nothing_and_back_byte_for_byte(stage: Stage, spec: Callab
     wishes = spec(**values)
     before = tree(stage)
     assert planned(stage, wishes).changes
-    assert tree(stage) == before, "a plan only looks"
+    assert tree(stage) == before, "a plan only inspects"
     point = applied(stage, wishes)
     assert planned(stage, wishes).changes == ()
     assert tree(stage) != before

@@ -118,7 +118,7 @@ def test_ranks_of_a_run_over_nodes(captured: Captured, inventory: Write, capsys:
     assert [sorted(document) for document in yaml.safe_load_all(text)] == [["services"], ["services"]]
 
 
-def test_rank_0_need_not_be_looked_at(captured: Captured, inventory: Write, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rank_0_need_not_be_inspected(captured: Captured, inventory: Write, capsys: Capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     """The action plugin adds its addresses as the inventory has them."""
     Nodes(monkeypatch, {"alpha": {**inspect_container_access(captured, None), "first_addresses": ["127.0.0.1", "fe80::1", "203.0.113.9"]}})
     out, _err = told(capsys, "-i", inventory(), "--limit", "alpha", "--image", "x:1")

@@ -62,7 +62,7 @@ def test_what_cannot_be_asked_is_not_called_empty(tmp_path: Path) -> None:
     write(tmp_path, "/usr/bin/sh", "", 0o755)
     carriers = observe_carriers(TreeHost(str(tmp_path)))
     assert [carrier.variables for carrier in carriers] == [None, None, None]
-    lines = ["NCCL's variables for login shells: sh ends with exit 127 before it shows its environment; look at root's startup files"]
+    lines = ["NCCL's variables for login shells: sh ends with exit 127 before it shows its environment; inspect root's startup files"]
     assert unknown(carriers) == lines, "nobody came by ssh, and there is no systemd: that is no ignorance"
     (tmp_path / "run/systemd/system").mkdir(parents=True)
     lines.append("NCCL's variables for systemd services: systemctl show-environment: exit 127")
@@ -104,7 +104,7 @@ def test_a_login_shell_that_gives_no_answer_is_unknown(tmp_path: Path, monkeypat
     carriers = observe_carriers(Login(tmp_path, "bash", profile))
     assert carriers[0].variables is None
     lines = unknown(carriers)
-    assert lines == [f"NCCL's variables for login shells: bash {how} before it shows its environment; look at root's startup files"]
+    assert lines == [f"NCCL's variables for login shells: bash {how} before it shows its environment; inspect root's startup files"]
     known = ["effective: NCCL_IB_TC for login shells", "effective: NCCL_IB_TC for ssh commands", "nccl: file /etc/nccl.conf"]
     assert unasked(known, ["login shells"]) == known[:1], "since when it is so is not forgotten"
 

@@ -15,7 +15,7 @@ from module_double import Module
 from slurm_double import SlurmHost
 
 RUN = "railwright upgrade 20261121T180000Z-upgrade-1"
-PARAMS = {"mode": "look", "scheduler": "slurm", "nodes": ["n1"], "reason": RUN, "begun": False, "commands": None, "patience_s": 0.0}
+PARAMS = {"mode": "inspect", "scheduler": "slurm", "nodes": ["n1"], "reason": RUN, "begun": False, "commands": None, "patience_s": 0.0}
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_commands_that_are_missing() -> None:
 def test_a_scheduler_that_comes_back_in_time(slurm: SlurmHost) -> None:
     slurm.away = 2
     naps: list[float] = []
-    answer, changed = drain.patiently(lambda: drain.act(slurm, "look", PARAMS), 30.0, naps.append, lambda: sum(naps))
+    answer, changed = drain.patiently(lambda: drain.act(slurm, "inspect", PARAMS), 30.0, naps.append, lambda: sum(naps))
     assert (answer[0].state, changed, naps) == ("available", False, [5.0, 5.0])
 
 

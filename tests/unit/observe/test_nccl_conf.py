@@ -43,6 +43,6 @@ def test_lines_have_their_number() -> None:
 
 
 def test_an_odd_first_assignment_hides_a_later_one(make_tree: Callable[[dict[str, str]], TreeHost]) -> None:
-    """NCCL keeps the blank of line 1 and does not look at line 2; an NCCL before 2.30 keeps the carriage return of line 3."""
+    """NCCL keeps the blank of line 1 and does not inspect line 2; an NCCL before 2.30 keeps the carriage return of line 3."""
     host = make_tree({"etc/nccl.conf": "NCCL_IB_TC=106 \nNCCL_IB_TC=106\nNCCL_DEBUG=WARN\r\nNCCL_IB_SL=3\n"})
     assert observe_nccl(host)["conf"] == {"variables": {"NCCL_DEBUG": "WARN", "NCCL_IB_SL": "3"}, "malformed_lines": [1, 3]}

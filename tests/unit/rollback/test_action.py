@@ -85,5 +85,5 @@ def test_a_record_gets_area_and_class_of_the_packages_alone() -> None:
 
 
 def test_a_look_needs_no_inventory() -> None:
-    task = Task({"look": {"restore_points": []}}, mode="look")
+    task = Task({"inspect": {"restore_points": []}}, mode="inspect")
     assert task.run(task_vars={}) == {"restore_points": []}

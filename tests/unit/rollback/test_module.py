@@ -95,7 +95,7 @@ def test_packages_before_and_after(root: Path) -> None:
     assert name == "r2"
     (root / "var/lib/dpkg/status").write_text(DPKG % ("dpkg", "1") + DPKG % ("a", "2"))
     assert ask("packages_after", record=name)["packages_changed"] == ["a"]
-    (row,) = ask("look")["restore_points"]
+    (row,) = ask("inspect")["restore_points"]
     assert (row["run"], row["state"], row["packages"], row["packages_assumed"]) == ("r2", "packages only", 1, False)
     (change,) = ask("plan", to="r2")["plan"]
     assert (change["key"], change["before"], change["after"], change["disruption"]) == ("packages: package a", "2", "1", "reload")

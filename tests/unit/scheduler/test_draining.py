@@ -19,7 +19,7 @@ def variables(hosts: dict[str, dict[str, Any]], here: str = "n1", **more: Any) -
 
 
 def drain(**more: Any) -> dict[str, Any]:
-    return {**draining.without_scheduler("n1", "look"), "scheduler": "slurm", **more}
+    return {**draining.without_scheduler("n1", "inspect"), "scheduler": "slurm", **more}
 
 
 def test_the_first_host_of_a_scheduler_asks_for_all_of_it() -> None:
@@ -51,7 +51,7 @@ def test_who_is_at_this_step() -> None:
     given = variables({"a": SLURM, "b": SLURM, "c": SLURM}, ansible_play_batch=["a", "b"])
     assert draining.present(given) == ["a", "b"]
     assert draining.present({**given, BATCH: ["b", "c"]}) == ["b"], "a failed and was rescued, c has left the play"
-    assert draining.asked_for(given, "look") == ["a", "b", "c"]
+    assert draining.asked_for(given, "inspect") == ["a", "b", "c"]
     assert draining.asked_for(given, "drain") == ["a", "b"]
 
 
@@ -123,6 +123,6 @@ def test_who_may_go_on(found: dict[str, Any], expect: str, *, fine: bool) -> Non
 
 
 def test_without_a_scheduler_nothing_is_asked() -> None:
-    assert draining.without_scheduler("n1", "look")["state"] == "available"
+    assert draining.without_scheduler("n1", "inspect")["state"] == "available"
     assert draining.without_scheduler("n1", "wait")["done"] is True
     assert draining.without_scheduler("n1", "undrain")["state"] == "available"

@@ -94,7 +94,7 @@ def test_distance(one: str, other: str, letters: int) -> None:
 
 
 def test_a_large_inventory_is_judged_fast() -> None:
-    """Kayobe's has some 1,500 variables; each name is looked at once, however many hosts have it."""
+    """Kayobe's has some 1,500 variables; each name is inspected once, however many hosts have it."""
     misspelt.cache_clear()
     started = time.monotonic()
     for number in range(1500):

@@ -4,7 +4,7 @@
 from typing import Any
 
 from railwright.events import HostOutcome, RunOutcome
-from railwright.upgrade.judge import ending, looked, no_room, ready, unavailable
+from railwright.upgrade.judge import ending, inspection_of, no_room, ready, unavailable
 from railwright.upgrade.order import Rules, leftovers
 
 
@@ -54,7 +54,7 @@ def upgrade(*, pending: bool = True, state: str = "available", by: str | None = 
     return {"pending": pending, "classes": [], "before": {"kernel": "6.1"}, "scheduler": scheduler, "lease": {"run": "R", "step": step}}
 
 
-def test_the_look_at_all_nodes() -> None:
+def test_the_scan_of_all_nodes() -> None:
     outcome = RunOutcome(
         {
             "n1": HostOutcome("n1", upgrade=upgrade(pending=False)),
@@ -63,7 +63,7 @@ def test_the_look_at_all_nodes() -> None:
             "n5": HostOutcome("n5"),
         }
     )
-    found = looked(["n1", "n2", "n3", "n4", "n5"], outcome)
+    found = inspection_of(["n1", "n2", "n3", "n4", "n5"], outcome)
     assert found.pending == ["n2"]
     assert found.away == {"n2": "down"}
     assert list(found.refused) == ["n3", "n4", "n5"], "who says nothing cannot be upgraded either"
@@ -83,7 +83,7 @@ def test_what_an_earlier_upgrade_left_behind_is_not_done() -> None:
         "n2": upgrade(pending=False, state="drained", by="us"),
         "n3": upgrade(pending=False, step="change"),
     }
-    found = looked(list(hosts), RunOutcome({name: HostOutcome(name, upgrade=said) for name, said in hosts.items()}))
+    found = inspection_of(list(hosts), RunOutcome({name: HostOutcome(name, upgrade=said) for name, said in hosts.items()}))
     assert found.pending == ["n2", "n3"]
     assert [record["node"] for record in found.records if record["kind"] == "done"] == ["n1"]
     assert no_room(found._replace(away={"n3": "drained (railwright upgrade R1)"}), Rules(1, (), {})) == (

@@ -222,7 +222,7 @@ def test_no_room_at_all_stops_in_one_line() -> None:
 def test_a_scheduler_that_says_nothing_stops_before_the_next_drain() -> None:
     cluster = fresh()
     journal = new_journal(list(cluster.machines), RULES)
-    through, playing = roll_out(cluster, journal, RULES, wrong={("look", "n01"): ("failed", "slurmctld is down")})
+    through, playing = roll_out(cluster, journal, RULES, wrong={("inspect", "n01"): ("failed", "slurmctld is down")})
     assert not through
     assert journal.state.stopped == "the scheduler did not say whether n01 takes work: slurmctld is down"
     assert [names for step, names in playing.calls if step == "drain"] == [["n01"]]

@@ -44,7 +44,7 @@ class Plays:
             return RunOutcome({name: self.look(name) for name in limit.split(",") if name != self.silent})
         playing = Playing(self.cluster, Switch())
         playing.wrong = self.wrong
-        return playing.execute({"scheduler": "look"}.get(step, step), limit.split(","), variables)
+        return playing.execute({"scheduler": "inspect"}.get(step, step), limit.split(","), variables)
 
     def look(self, name: str) -> HostOutcome:
         status, message = self.wrong.get(("preflight", name), ("ok", ""))

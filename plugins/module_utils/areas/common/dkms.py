@@ -41,5 +41,5 @@ def source_problems(area: str, subject: str, source: Optional[Source], release: 
         return [Problem(area, subject, "the catalogue has no source of release %s" % release)]
     if source.sha256 is not None:
         return []
-    return [Problem(area, subject, "%s is not pinned here: download it, look at it, and set rdma_artifact_pins: {%s: its sha256}" % (
+    return [Problem(area, subject, "%s is not pinned here: download it, inspect it, and set rdma_artifact_pins: {%s: its sha256}" % (
         source.url, source.artifact))]

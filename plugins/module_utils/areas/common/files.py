@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Files that railwright owns whole: how they are marked, looked at and planned.
+"""Files that railwright owns whole: how they are marked, inspected and planned.
 
 Every such file starts with the same line, so that a person who opens it knows who
 writes it, and so that we can tell our own file from one that somebody put there first.

@@ -3,7 +3,7 @@
 
 Whether a unit is enabled is read from its link below /etc/systemd/system, not from
 ``systemctl is-enabled``: one readlink instead of a process, the same answer in a
-captured tree. (A vendor unit that an alias enables is not looked at here.)
+captured tree. (A vendor unit that an alias enables is not inspected here.)
 """
 
 from typing import List, NamedTuple, Optional, Tuple

@@ -34,7 +34,7 @@ LEAVE_IT = "nccl_overrides: {%s: null} leaves it to the jobs" % GID_INDEX
 
 
 class Wish(NamedTuple):
-    """``policy`` off: nothing is looked at."""
+    """``policy`` off: nothing is inspected."""
 
     policy: str
     number: Optional[str]  # given: the index

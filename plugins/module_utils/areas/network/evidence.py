@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Look at the interfaces and at everything that says who manages them. Read-only.
+"""Inspect the interfaces and everything that says who manages them. Read-only.
 
 Kernel files and managers' own state files come first; commands are asked for JSON or
 for ``key=value`` properties, never for text that is meant for people.

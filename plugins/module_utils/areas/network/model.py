@@ -2,7 +2,7 @@
 """What the network area wants of a rail's interface, and what it saw on the node.
 
 The backends turn a ``DesiredInterface`` into their own files; ``Observed`` is everything that
-they and the ownership rules may look at, so that all of them stay pure.
+they and the ownership rules may inspect, so that all of them stay pure.
 """
 
 import re

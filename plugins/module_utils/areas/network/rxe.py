@@ -149,7 +149,7 @@ def unit_of(link: RxeLink) -> Unit:
         "[Install]",
         "WantedBy=multi-user.target",
     )) + "\n"
-    # Not ``running``: whether the link is there is looked at itself, and says more than a oneshot's state.
+    # Not ``running``: whether the link is there is inspected itself, and says more than a oneshot's state.
     return Unit("railwright-%s.service" % link.name, content, "multi-user.target", False)
 
 

@@ -176,7 +176,7 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
     if unknown:
         found.append("stack: modinfo says nothing about %s, so whether the loaded ones are those on disk is not known" % ", ".join(unknown))
     if not observed.hardware and observed.installed:
-        found.append("stack: no NVIDIA NIC on this node; only loaded modules of %s are looked at" % desired.stack.name)
+        found.append("stack: no NVIDIA NIC on this node; only loaded modules of %s are inspected" % desired.stack.name)
     return found
 
 

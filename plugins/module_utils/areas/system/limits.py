@@ -60,7 +60,7 @@ class Observed(NamedTuple):
     manager: Dict[str, str]
     nr_open: Optional[int]
     overrides: Tuple[Tuple[str, str], ...]
-    pam: bool  # ssh logins read limits.d; True also where there is no PAM configuration to look at
+    pam: bool  # ssh logins read limits.d; True also where there is no PAM configuration to inspect
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:

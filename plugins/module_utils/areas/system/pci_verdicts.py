@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Verdicts on the machine below: PCIe links, BARs, SR-IOV, ACS, MaxReadReq, IOMMU, NUMA. Pure over facts; no vendor tool was asked.
 
-Each message that is not a pass names the BIOS or kernel setting to look at. In a virtual machine slots, ACS and IOMMU are the
+Each message that is not a pass names the BIOS or kernel setting to inspect. In a virtual machine slots, ACS and IOMMU are the
 hypervisor's: what the guest sees of them is not judged.
 """
 
@@ -14,14 +14,14 @@ from ...types import Identity, Verdict
 
 GIB_4 = 1 << 32
 VIRTUAL = "in a virtual machine this is the hypervisor's"
-SPEED_HINT = "reseat card, riser or cable; in the BIOS look at the slot's PCIe link speed (Auto, or the generation of the card)"
-WIDTH_HINT = "reseat card, riser or cable; in the BIOS look at the slot's bifurcation (x16), and at slots that share lanes"
-IDLE_HINT = "a GPU that is idle may lower its link by itself, so look again under load; else " + SPEED_HINT
+SPEED_HINT = "reseat card, riser or cable; in the BIOS check the slot's PCIe link speed (Auto, or the generation of the card)"
+WIDTH_HINT = "reseat card, riser or cable; in the BIOS check the slot's bifurcation (x16), and at slots that share lanes"
+IDLE_HINT = "a GPU that is idle may lower its link by itself, so inspect again under load; else " + SPEED_HINT
 ABOVE_4G_HINT = "turn on Above 4G Decoding in the BIOS (also called MMIO above 4GB, with MMIO High Base and Size large enough for all GPUs)"
 SRIOV_HINT = "turn on SR-IOV in the BIOS, and SRIOV_EN with NUM_OF_VFS in the NIC's firmware"
 ACS_HINT = "GPU and HCA then talk through the root complex; apply clears it (pci_tuning_acs: disable), or turn ACS off in the BIOS"
 IOMMU_HINT = "set pci_tuning_iommu: passthrough (kernel argument iommu=pt, on arm64 iommu.passthrough=1)"
-NUMA_HINT = "the firmware names no NUMA node for it: look at NPS or SNC and at the SRAT and PXM settings of the BIOS"
+NUMA_HINT = "the firmware names no NUMA node for it: check NPS or SNC, and the SRAT and PXM settings of the BIOS"
 
 
 class Device(NamedTuple):

@@ -23,7 +23,7 @@ from .launch import LOG, PREFIX, Share, command, torchrun_environment
 
 PROBE_S = 180.0  # torch on a cold network file system takes its time
 LEASE_S = 180.0
-POLL_S, WAIT_S = 0.2, 10.0  # how often it is looked at, and how long one call of ``poll`` waits
+POLL_S, WAIT_S = 0.2, 10.0  # how often it is inspected, and how long one call of ``poll`` waits
 FILE_LIMIT = 64 * 1024
 LOG_TAIL = 128 * 1024
 # Any fault of the import ends it with the error's own words on the last line.

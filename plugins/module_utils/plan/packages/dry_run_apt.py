@@ -127,7 +127,7 @@ class AptProver(Prover):
                 yield row[1]
 
     def install(self, names: Sequence[str]) -> Transaction:
-        """Follow exact dependencies on older versions; look again with fresh indexes before giving up."""
+        """Follow exact dependencies on older versions; inspect again with fresh indexes before giving up."""
         self.names = names
         if not names:
             return Transaction({}, {})

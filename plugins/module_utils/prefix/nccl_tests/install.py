@@ -249,7 +249,7 @@ def _extract(host: Host, archive: str, work: str) -> Dict[str, str]:
     must(host, ("tar", "-xf", archive, "-C", new, "--no-same-owner", "--no-same-permissions"), "unpack " + archive, 600.0)
     names = host.listdir(new)
     programs = [name for name in names if name.endswith(ENDING)]
-    modes = must(host, ["stat", "-c", "%f", "--"] + ["%s/%s" % (new, name) for name in names], "look at " + new).split() if names else []
+    modes = must(host, ["stat", "-c", "%f", "--"] + ["%s/%s" % (new, name) for name in names], "inspect " + new).split() if names else []
     odd = [name for name, mode in zip(names, modes)
            if (name not in programs and name != MANIFEST) or not stat.S_ISREG(int(mode, 16))]
     if odd:

@@ -2,7 +2,7 @@
 """What a node has that decides where nccl-tests is built: GPUs, nvcc, NCCL, MPI, tools; and its builds with their checksums. Read-only.
 
 ``drop``: the words before a command line that take root's rights away. A program that somebody else than root compiled or owns is not
-even looked at by the loader as root: it loads the audit libraries that the program names (DT_AUDIT), and runs them, for ldd too.
+even inspected by the loader as root: it loads the audit libraries that the program names (DT_AUDIT), and runs them, for ldd too.
 """
 
 import re

@@ -158,7 +158,7 @@ class Environment:
             raise
 
     def verify(self, place: Place) -> None:
-        """What was brought is what the controller read. pip compares wheels once more; nobody else would look at conda's installer."""
+        """What was brought is what the controller read. pip compares wheels once more; nobody else would inspect conda's installer."""
         wish = self.wish
         found = sums(self.host, "%s/%s" % (place.files, WHEELS), wish.wheels)
         for file in wish.wheels:

@@ -2,7 +2,7 @@
 """The manifest of a Python environment: written last, so what has none is not finished; read back to tell whether it is still whole.
 
 Files are told by path, kind, size and target, not by checksum: an environment with torch has some 10 GB in some 20000 files, and it is
-looked at in every run. Bytecode is left out: Python writes it whenever it likes.
+inspected in every run. Bytecode is left out: Python writes it whenever it likes.
 """
 
 import hashlib

@@ -94,7 +94,7 @@ def test_users_are_dependent_modules_and_processes_with_a_device_open(tree: Tree
     assert (users(host), references(host)) == (["module smc", "python3 (4711)"], 2)
 
 
-def test_in_a_container_the_disk_is_not_looked_at(tree: Tree) -> None:
+def test_in_a_container_the_disk_is_not_inspected(tree: Tree) -> None:
     load(tree, "N", "4: RNIC")
     driver = observe_driver(TreeHost(str(tree.root)), KERNEL, live=False)
     assert (driver.loaded, driver.letter, driver.path, driver.builds, driver.fits) == (True, "N", None, (), None)

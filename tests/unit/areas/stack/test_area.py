@@ -134,12 +134,12 @@ def test_modules_that_dkms_builds_in_the_same_apply_come_into_use_in_it(node: No
     assert argv(planner().one(IN_USE))[-1] == RESTART
 
 
-def test_a_node_without_hca_says_what_it_looked_at(node: Node, planner: Callable[..., Any]) -> None:
+def test_a_node_without_hca_says_what_it_inspected(node: Node, planner: Callable[..., Any]) -> None:
     node.put("/proc/modules", "ext4 1 0 - Live 0x0\n")
     for path in (node.base / "sys/bus/pci/devices").iterdir():
         path.unlink()
     assert planner().plan() == []
-    assert planner().notes() == ["stack: no NVIDIA NIC on this node; only loaded modules of doca are looked at"]
+    assert planner().notes() == ["stack: no NVIDIA NIC on this node; only loaded modules of doca are inspected"]
 
 
 def test_modinfo_that_does_not_answer_is_said(node: Node, planner: Callable[..., Any]) -> None:

@@ -108,7 +108,7 @@ def test_what_runs_already_is_not_promised_anything(planner: Callable[..., Any],
 
 
 @pytest.mark.parametrize(("files", "reached"), [
-    ({}, True),  # no PAM configuration to look at
+    ({}, True),  # no PAM configuration to inspect
     ({"sshd": "session required pam_limits.so\n"}, True),
     ({"sshd": "@include common-session\n", "common-session": "session  required  /lib/security/pam_limits.so conf=x\n"}, True),
     ({"sshd": "session include password-auth\n", "password-auth": "session required pam_limits.so\n"}, True),

@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.action.rdma_bench import DDP, d
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import command, share_from, torchrun_environment
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, rounds, share
 
-LOOK = DDP.format("look")
+LOOK = DDP.format("inspect")
 WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "min_samples_per_s": None,
           "environment": {"NCCL_DEBUG": "INFO"}}
 

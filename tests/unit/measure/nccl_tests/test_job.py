@@ -347,7 +347,7 @@ def test_a_standin_program_that_does_not_start(tmp_path: Path, body: list[str], 
 
 
 def test_the_look_starts_programs_in_the_environment_of_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ansible's may hold the site's secrets, and a library path with which the look would find what no job does."""
+    """Ansible's may hold the site's secrets, and a library path with which the inspection would find what no job does."""
     monkeypatch.setenv("SITE_SECRET", "x")
     standin(tmp_path, f"env > {tmp_path}/seen", "echo --minbytes")
     assert program(HOST, wanted(tmp_path), "all_reduce")["problem"] is None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import not_looked_at, verdicts_in
+from ansible_collections.railwright.rdma.plugins.action.rdma_cluster import not_inspected, verdicts_in
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Misfit, fitted
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.forms import RAIL as FORM
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import crossed_rails, pair_of
@@ -62,8 +62,8 @@ def test_verdicts_are_collected_also_from_a_host_that_failed_later() -> None:
 
 def test_nodes_of_a_later_batch_are_not_passed_over_in_silence() -> None:
     given = variables(n1={"check": {"rails": []}}, n2={"check": {"failed": True}}, n3={})
-    assert not_looked_at(given, ["n1", "n2", "n3"], "check") == ["n3"]
-    assert not_looked_at(given, ["n1"], "check") == []
+    assert not_inspected(given, ["n1", "n2", "n3"], "check") == ["n3"]
+    assert not_inspected(given, ["n1"], "check") == []
 
 
 def test_a_node_speaks_for_itself_only_and_cannot_stop_the_judgement() -> None:

@@ -104,7 +104,7 @@ def test_a_failed_step_is_one_line_and_the_log_of_the_build_that_broke(node: Nod
     (line,) = packages.explain_failure(node, package_failure_text(APT_FAILED)).splitlines()
     assert line == ("the package step failed: dpkg: error processing package mlnx-ofed-kernel-dkms (--configure): installed "
                     "mlnx-ofed-kernel-dkms package post-installation script subprocess returned error exit status 1; E: Sub-process "
-                    "/usr/bin/dpkg returned an error code (1). Packages may be half changed: look at it with a new plan")  # fmt: skip
+                    "/usr/bin/dpkg returned an error code (1). Packages may be half changed: inspect it with a new plan")  # fmt: skip
     looped = {"msg": "One or more items failed", "results": [{"failed": False}, APT_FAILED | {"failed": True}]}
     assert packages.explain_failure(node, package_failure_text(looped)) == line
     log = "".join(f"line {n}\n" for n in range(90)) + "error: no member named x\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The operator's own file is looked at on the controller: a wrong one never travels."""
+"""The operator's own file is inspected on the controller: a wrong one never travels."""
 
 import hashlib
 from pathlib import Path

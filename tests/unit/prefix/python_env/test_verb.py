@@ -83,7 +83,7 @@ def test_a_run_ends_0_with_what_was_made_and_1_where_a_node_failed(call: Call) -
     assert load_run().verb == "environment"
 
 
-def test_a_node_that_was_not_looked_at_has_not_passed(call: Call) -> None:
+def test_a_node_that_was_not_inspected_has_not_passed(call: Call) -> None:
     code, said = call(Runs(HostOutcome("node1"), node("node2", changes=False)), "--check", "--format", "json")
     assert code == 1
     assert json.loads(said)["nodes"]["node1"]["message"] == "the run ended before this node's environment"

@@ -126,7 +126,7 @@ def file_of(netdev: str, mac: str, kind: str, observed: Observed) -> Optional[st
 def matches(content: str, netdev: str, mac: str, kind: str) -> bool:
     """Whether a [Match] section may take the interface; keys that we cannot judge count as met.
 
-    That errs towards a conflict that a person looks at. An empty section takes nothing in
+    That errs towards a conflict that a person inspects. An empty section takes nothing in
     practice: systemd 243 and later warn, and the shipped examples never have one.
     """
     entries = [entry for entry in ini.parse(content) if entry.section == "Match"]
