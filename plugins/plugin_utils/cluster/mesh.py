@@ -30,7 +30,8 @@ def _judge(node: str, peers: list[str], answer: Mapping[str, Any] | None, having
         return verdict(CHECK, where, "unknown", expected, None, "the node did not say which nodes it can log into")
     if not answer["configured"]:
         message = f"{node} has no ssh mesh, and {', '.join(having[:4])} has one; ansible-playbook railwright.rdma.ssh_mesh makes it"
-        return verdict(CHECK, where, "fail", expected, "no ssh mesh", message)
+        # The word of one node alone makes no other one fail.
+        return verdict(CHECK, where, "fail" if len(having) > 1 else "warn", expected, "no ssh mesh", message)
     if not peers:
         return verdict(CHECK, where, "skipped", None, None, "there is no other node to log into")
     logins = answer["logins"]

@@ -53,6 +53,11 @@ def test_a_node_without_the_mesh_of_the_others_fails() -> None:
     assert "n2 has no ssh mesh, and n1, n3 has one" in found["n2"].message
 
 
+def test_the_word_of_one_node_alone_fails_no_other() -> None:
+    found = judged(n2=NONE, n3=NONE)
+    assert (found["n1"].status, found["n2"].status, found["n3"].status) == ("pass", "warn", "warn")
+
+
 def test_nobody_has_a_mesh_is_one_skipped_verdict() -> None:
     assert [(name, item.status) for name, item in judged(n1=NONE, n2=NONE, n3=NONE).items()] == [("", "skipped")]
     assert judged(n1=NONE, n2=None, n3=NONE)["n2"].status == "unknown", "who knows whether it has one"
