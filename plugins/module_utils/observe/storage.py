@@ -5,8 +5,9 @@ File systems from /proc/mounts (NFS and SMB by their options, Lustre by its @o2i
 RDMA off, GPFS where verbs are on, WEKA always), block devices from sysfs (NVMe over Fabrics, iSER, SRP).
 """
 
+import functools
 import re
-from typing import List, NamedTuple, Optional, Pattern, Sequence
+from typing import Callable, List, NamedTuple, Optional, Pattern, Sequence
 
 from ..formats import sysfs_values
 from ..host.host import Host
@@ -41,30 +42,27 @@ def rdma_storage(host: Host) -> List[RdmaStorage]:
 
 
 def _mounts(host: Host) -> List[RdmaStorage]:
+    # Read once: ten thousand mounts of a node have one configuration, or few.
+    settings = functools.lru_cache(maxsize=64)(lambda path, pattern: pattern.findall(host.read(path) or ""))
     found: List[RdmaStorage] = []
     for line in (host.read(MOUNTS, _LIMIT) or "").splitlines():
         fields = line.split(" ")
-        kind = _kind(host, fields[0], fields[2], fields[3].split(",")) if len(fields) >= 4 else None
+        kind = _kind(settings, fields[0], fields[2], fields[3].split(",")) if len(fields) >= 4 else None
         if kind is not None:
             path = _ESCAPE.sub(lambda code: chr(int(code.group(1), 8)), fields[1])
             found.append(RdmaStorage(kind, "".join(c if c.isprintable() else "?" for c in path)))
     return found
 
 
-def _kind(host: Host, source: str, filesystem: str, options: Sequence[str]) -> Optional[str]:
+def _kind(settings: Callable[[str, Pattern[str]], List[str]], source: str, filesystem: str, options: Sequence[str]) -> Optional[str]:
     if filesystem in _NFS and ("proto=rdma" in options or "rdma" in options):
         return "NFS over RDMA" if filesystem.startswith("nfs") else "SMB Direct"
     if filesystem == "lustre" and "@o2ib" in source:
         return "Lustre o2ib"
     if filesystem == "beegfs":  # connUseRDMA is true unless the file says otherwise (BeeGFS client configuration)
         named = next((option.partition("=")[2] for option in options if option.startswith("cfgFile=")), "")
-        values = _said(host, named if named.startswith("/") else BEEGFS_CONFIG, _BEEGFS_RDMA)
+        values = settings(named if named.startswith("/") else BEEGFS_CONFIG, _BEEGFS_RDMA)
         return "BeeGFS" if not values or values[-1].lower() not in ("false", "0", "no") else None
     if filesystem == "gpfs":
-        return "GPFS with verbs" if _said(host, GPFS_CONFIG, _GPFS_VERBS) else None
+        return "GPFS with verbs" if settings(GPFS_CONFIG, _GPFS_VERBS) else None
     return "WEKA" if filesystem == "wekafs" else None
-
-
-def _said(host: Host, path: str, pattern: Pattern[str]) -> List[str]:
-    """Read once: the mounts of a node have one configuration, or few."""
-    return host.once("storage: %s %s" % (path, pattern.pattern), lambda: pattern.findall(host.read(path) or ""))

@@ -40,6 +40,19 @@ def test_what_a_configuration_turns_off_or_on(tmp_path: Path) -> None:
     assert [item.where for item in rdma_storage(host)] == ["/gpfs"]
 
 
+def test_many_mounts_of_one_configuration_are_one_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each of them the file was read and searched anew: a megabyte of mounts took minutes."""
+    tree = Tree(tmp_path / "node")
+    tree.write("proc/mounts", "beegfs_nodev /beegfs beegfs rw 0 0\n" * 1000)
+    tree.write("etc/beegfs/beegfs-client.conf", "connUseRDMA  = true\n")
+    host = TreeHost(str(tree.root))
+    asked: list[str] = []
+    read = host.read
+    monkeypatch.setattr(host, "read", lambda path, *more: asked.append(path) or read(path, *more))
+    assert len(rdma_storage(host)) == 1000
+    assert asked == ["/proc/mounts", "/etc/beegfs/beegfs-client.conf"]
+
+
 def test_block_devices(tmp_path: Path) -> None:
     tree = Tree(tmp_path / "node")
     for name, transport in (("nvme0", "pcie"), ("nvme1", "rdma"), ("nvme2", "tcp")):
