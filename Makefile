@@ -79,7 +79,7 @@ test-core216: $(INSTALLED) $(INSTALLED216) ## plugins and playbooks against ansi
 	@$(STAGES) core216 -- $(ARGS)
 
 .PHONY: test-containers
-test-containers: $(INSTALLED) ## every role in a systemd container
+test-containers: $(INSTALLED) ## the quick scenarios: roles in systemd containers
 	@tools/need containers
 	@$(STAGES) containers -- $(ARGS)
 

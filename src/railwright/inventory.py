@@ -27,6 +27,7 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.display import Display
 from ansible.vars.manager import VariableManager
 
+import ansible_collections.railwright.rdma
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
@@ -221,6 +222,8 @@ def _quiet() -> Iterator[list[str]]:
     try:
         if AnsibleCollectionConfig.collection_finder is None:  # once in a process
             init_plugin_loader()
+            # Ansible's importer refuses new modules of a collection that it has not loaded itself, for want of this.
+            vars(ansible_collections.railwright.rdma).setdefault("_collection_meta", {})
         yield said
     finally:
         display.display = shown

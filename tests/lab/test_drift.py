@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Drift on two machines: silence while nothing differs, 25 faults at once of which each is named, and what repairs them.
+"""Drift on two machines: silence while nothing differs, 27 faults at once of which each is named, and what repairs them.
 
 The first machine has a NIC with DCB (modules/README.md), the second a Soft-RoCE device; the faults are what people and packages do
 to nodes, each by the distribution's own tools. The tests are one story and run in this order.

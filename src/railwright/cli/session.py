@@ -145,8 +145,6 @@ def opened(path: Path, limit: str | None, form: Format) -> Inventory:
     with bad_input(path, form):
         present(path)
         _check_configuration()
-        # What judges it is imported first: once Ansible has read an inventory, its own importer refuses modules of ours that are new.
-        importlib.import_module("railwright.lint")
         from railwright.inventory import load_inventory
 
         return load_inventory(path, limit)
