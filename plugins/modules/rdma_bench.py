@@ -56,7 +56,7 @@ EXAMPLES = r"""
     benchmark: ddp
     mode: inspect
   become: true
-  register: __ddp_benchmark_look
+  register: __ddp_benchmark_inspect
 
 - name: Plan the job over all nodes
   railwright.rdma.rdma_bench:

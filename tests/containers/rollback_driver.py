@@ -20,7 +20,7 @@ from module_utils.host.host import Host
 from module_utils.observe.identity import observe_identity
 from module_utils.observe.package_locks import wait_for_locks
 from module_utils.rollback.apply import carry_out
-from module_utils.rollback.packages import names_for, prove, record_after, record_before
+from module_utils.rollback.packages import dry_run_rollback, names_for, record_after, record_before
 from module_utils.rollback.plan import plan_rollback, refused, repository_changes
 from module_utils.types import Change, write_file
 
@@ -58,7 +58,7 @@ def back(to, name):
     rollback = plan_rollback(host, identity, to)
     why = refused(rollback, None)
     assert why is None, why
-    prove(host, identity, names_for(rollback.rows, "apt"), repository_changes(rollback.undone), LOCK_SECONDS)
+    dry_run_rollback(host, identity, names_for(rollback.rows, "apt"), repository_changes(rollback.undone), LOCK_SECONDS)
     with apply.exclusive(host):
         carry_out(host, rollback, name, "apt", LOCK_SECONDS)
     return {"undone": [point.name for point in rollback.undone], "changes": [change.what for change in rollback.changes],

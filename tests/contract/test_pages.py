@@ -54,6 +54,13 @@ def test_sources_are_titles_or_links(name: str) -> None:
     assert codes(repo.text(name)) == []
 
 
+@pytest.mark.parametrize("what", [name for name in CODES if "B1" not in name])
+def test_sources_in_the_code_are_titles_too(what: str) -> None:
+    """`plan`, `explain` and `lint` show them as they stand."""
+    files = [name for top in ("plugins/", "src/") for name in repo.matching(top, suffix=".py")]
+    assert [name for name in files if CODES[what].search(repo.text(name))] == []
+
+
 def test_a_long_cell_is_found_and_a_long_link_is_none() -> None:
     assert long_cells(f"| a | {'x' * 201} |\n") == [(1, 201)]
     assert long_cells(f"| a | [x]({'y' * 300}) |\n```\n| {'x' * 201} |\n```\n") == []

@@ -7,16 +7,14 @@ from typing import Any
 import yaml
 
 # The five documents that railwright grew from, as the catalogue names them: title, page.
-SEEDS = (
-    ("Scnet's page", "scnet.md"),
-    ("the guide to NCCL with MPI", "multi-node.md"),
-    ("the guide to InfiniBand in containers", "infiniband.md"),
-    ("the guide to RoCE", "roce.md"),
-    ("the guide to eRDMA", "erdma.md"),
-)
-SEED = re.compile(r"\bS([0-4])\b(?::(\d+)((?:-| to )\d+)?)?(?: \(the eRDMA document\))?")
-# How well something is known: nothing is said of what was read where it is made.
-EVIDENCE = {" [V]": "", " [S]": " (second-hand)", " [I]": " (inferred)", " [K]": " (common knowledge)"}
+SEEDS = {
+    "Scnet's page": "scnet.md",
+    "the guide to NCCL with MPI": "multi-node.md",
+    "the guide to InfiniBand in containers": "infiniband.md",
+    "the guide to RoCE": "roce.md",
+    "the guide to eRDMA": "erdma.md",
+}
+SEED = re.compile("|".join(map(re.escape, SEEDS)))
 ABBREVIATIONS = re.compile(r"\b(ALI|AZ|EFA|ERC|ERD|HCM|LSR|NPM|OCI|OGK|PAI|SA)\b")
 
 
@@ -33,17 +31,8 @@ def literal(value: Any) -> str:
     return f"`{text}`".replace("|", "\\|")
 
 
-def source(text: str, *, links: bool = True) -> str:
-    """Where something was read, as readers know it: titles and links in place of the catalogue's codes. ``links``: for docs/reference."""
-    for code, words in EVIDENCE.items():
-        text = text.replace(code, words)
-    text = re.sub(r"\bdomain [A-Z][0-9]+", "usual practice", text)
-    if links:
-        text = ABBREVIATIONS.sub(r"[\1](sources.md)", cell(text))
-    return SEED.sub(lambda found: _seed(found, links=links), text)
+def source(text: str) -> str:
+    """Where something was read, with links, for a page of docs/reference."""
+    linked = ABBREVIATIONS.sub(r"[\1](sources.md)", cell(text))
+    return SEED.sub(lambda found: f"[{found[0]}](../seeds/{SEEDS[found[0]]})", linked)
 
-
-def _seed(found: re.Match[str], *, links: bool) -> str:
-    title, page = SEEDS[int(found[1])]
-    name = f"[{title}](../seeds/{page})" if links else title
-    return name if found[2] is None else f"{name}, line{'s' if found[3] else ''} {found[2]}{found[3] or ''}"

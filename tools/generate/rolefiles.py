@@ -7,7 +7,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import Key
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS, ROLES
-from mdtext import cell, literal, source
+from mdtext import cell, literal
 from yamltext import dump
 
 HEAD = """# SPDX-License-Identifier: GPL-3.0-or-later
@@ -81,7 +81,7 @@ def option(key: Key) -> dict[str, Any]:
     if key.choices and key.elements is None:
         fields["choices"] = list(key.choices)
     allowed = [] if key.choices else [f"Allowed is {key.allowed()}."]
-    return {**fields, "description": [key.doc, *allowed, f"Source of the default is {source(key.source, links=False)}."]}
+    return {**fields, "description": [key.doc, *allowed, f"Source of the default is {key.source}."]}
 
 
 def with_table(text: str, keys: list[Key]) -> str:

@@ -12,13 +12,13 @@ from .artifacts import download_url, find_artifact, pinned
 PROFILE = "erdma-aiacc"
 PACKAGE = "aiacc-nccl-plugin"
 VARIABLE = "NCCL_NET_PLUGIN"
-RELEASE = "1.0.2"  # the document's (S4:44-46)
+RELEASE = "1.0.2"  # the document's (the guide to eRDMA, lines 44-46)
 LIBRARIES = "/usr/local/lib"
 PLUGIN = "libnccl-net.so"
 PATH = "%s/%s" % (LIBRARIES, PLUGIN)
-OLDEST, NEWEST = (2, 8), (2, 16)  # S4:38
+OLDEST, NEWEST = (2, 8), (2, 16)  # the guide to eRDMA, line 38
 RANGE = "2.8 to 2.16"
-SOURCE = "S4 (the eRDMA document), ALI (AIACC)"
+SOURCE = "the guide to eRDMA, ALI (AIACC)"
 DEEPNCCL = "deep-nccl"  # overwrites libnccl.so(.2) in /usr/local/lib and leaves .bak (ALI)
 # Source distributions whose setup.py downloads a package and installs it with rpm or dpkg (read on PyPI).
 PYPI = ("aiacc-nccl-plugin", "deepncclplugin", "deepnccl")

@@ -182,7 +182,7 @@ _HOST_PACKAGES = (
 # Tags 1.0-9 and 1.3-0 of the repository, read in a copy of it: (name, release, commit, source).
 _NV_PEER_MEM = tuple(row for name, release, commit, source in (
     ("nv_peer_mem", "1.0-9", "8a79f11fc856fc04ca359465ab64191800d77135",
-     'NPM (tag 1.0-9, "Roll 1.0-9 release", 2020-05-05); S3 for the release'),
+     'NPM (tag 1.0-9, "Roll 1.0-9 release", 2020-05-05); the guide to RoCE for the release'),
     ("nv_peer_mem-1.3", "1.3-0", "a15f0f666f40efa33b2719f80fe3d968586d2d4d", "NPM (tag 1.3-0, 2022-01; for OFED 5.1 and newer)"),
 ) for row in (
     Artifact(name, release, "https://github.com/Mellanox/nv_peer_memory/archive/%s.tar.gz" % commit, "archive", "operator", None,
@@ -232,7 +232,7 @@ _NCCL_TESTS = Artifact(
     "NVIDIA/nccl-tests (tag v2.19.6); computed from the tag, in the way that gives Spack's checksums of 2.0.0 and 2.13.6")
 # AIACC's network plugin for NCCL. The vendor does not sign it, and nobody here has seen a checksum of it.
 _AIACC_PLACES = (  # (release, beginning of the URL, where that was read)
-    ("1.0.2", "https://ali-perseus-release.oss-cn-huhehaote.aliyuncs.com/ACSpeed/nccl-plugin/%s/", "S4:44-46 (the eRDMA document)"),
+    ("1.0.2", "https://ali-perseus-release.oss-cn-huhehaote.aliyuncs.com/ACSpeed/nccl-plugin/%s/", "the guide to eRDMA, lines 44-46"),
     ("1.1.0", "https://mirrors.aliyun.com/aiacc/aiacc-nccl-plugin/", "ALI (AIACC), ERC: http there, on a host that has https"),
 )
 _AIACC = tuple(
@@ -249,12 +249,12 @@ _ERDMA = "https://mirrors.aliyun.com/erdma/"
 _ERDMA_ROWS = tuple(
     Artifact("erdma-%s-x86_64" % label, "all", _ERDMA + path, "repository", "operator", None, source)
     for label, path, source in (
-        ("apt", "apt/ubuntu/", "S4:81-83 (focal, bionic), ERC (docs/erdma-benchmark/Dockerfile: jammy)"),
-        ("redhat7", "yum/redhat/7/erdma/x86_64/", "S4:66 ($releasever in place of 7), ALI (ACK page: 7)"),
-        ("redhat8", "yum/redhat/8/erdma/x86_64/", "S4:66 ($releasever in place of 8); the directory was not read by anybody here"),
+        ("apt", "apt/ubuntu/", "the guide to eRDMA, lines 81-83 (focal, bionic), ERC (docs/erdma-benchmark/Dockerfile: jammy)"),
+        ("redhat7", "yum/redhat/7/erdma/x86_64/", "the guide to eRDMA, line 66 ($releasever in place of 7), ALI (ACK page: 7)"),
+        ("redhat8", "yum/redhat/8/erdma/x86_64/", "the guide to eRDMA, line 66 ($releasever in place of 8); the directory was not read"),
     )
 ) + (Artifact("erdma-key", "all", _ERDMA + "GPGKEY", "key", "operator", None,
-              "S4:69, S4:78, ERC and ALI for the file; its fingerprint was read nowhere"),)
+              "the guide to eRDMA, lines 69 and 78, ERC and ALI for the file; its fingerprint was read nowhere"),)
 ARTIFACTS = tuple(_doca_rows() + _HOST_ROWS + _ofed_rows() + _cuda_rows()) + _ERDMA_ROWS + _NV_PEER_MEM + _NCCL + (_NCCL_TESTS,) + _HPCX
 ARTIFACTS += tuple(Artifact(*row) for row in ERDMA_DRIVER_ROWS) + _AIACC
 # Systems that NVIDIA serves from RHEL's directories: built from the same sources.

@@ -51,24 +51,25 @@ INBOX = (
 _EL8 = "inferred: built from the sources of Red Hat Enterprise Linux 8"
 # $releasever is no help: the document's baseurl has it, and on Alibaba Cloud Linux it is 2.x or 3, on Rocky Linux 8.10.
 PLACES = (
-    Place("ubuntu", "18.04", "bionic", "S4:83"), Place("ubuntu", "20.04", "focal", "S4:81"),
+    Place("ubuntu", "18.04", "bionic", "the guide to eRDMA, line 83"), Place("ubuntu", "20.04", "focal", "the guide to eRDMA, line 81"),
     Place("ubuntu", "22.04", "jammy", "ERC (docs/erdma-benchmark/Dockerfile)"),
-    Place("alinux", "2", "redhat7", "S4:60 names the system; inferred: Alibaba Cloud Linux 2 is built from CentOS 7's sources"),
-    Place("alinux", "3", "redhat8", "S4:60 names the system; inferred: Alibaba Cloud Linux 3 is built from CentOS 8's sources"),
-    Place("centos", "7", "redhat7", "S4:66; ALI (ACK page)"), Place("centos", "8", "redhat8", "S4:66"),
+    Place("alinux", "2", "redhat7", "the guide to eRDMA, line 60 names the system; inferred: it is built from CentOS 7's sources"),
+    Place("alinux", "3", "redhat8", "the guide to eRDMA, line 60 names the system; inferred: it is built from CentOS 8's sources"),
+    Place("centos", "7", "redhat7", "the guide to eRDMA, line 66; ALI (ACK page)"),
+    Place("centos", "8", "redhat8", "the guide to eRDMA, line 66"),
     Place("centos-stream", "8", "redhat8", _EL8), Place("rhel", "8", "redhat8", _EL8), Place("rocky", "8", "redhat8", _EL8),
     Place("almalinux", "8", "redhat8", _EL8), Place("anolis", "8", "redhat8", _EL8),
 )
-_DEB = "S4:88; ALI (ACK page)"
-_RPM = "S4:72"
+_DEB = "the guide to eRDMA, line 88; ALI (ACK page)"
+_RPM = "the guide to eRDMA, line 72"
 PACKAGES = {  # supplied: Alibaba's repository is known to have it, so it must come from there
     "debian": (
         Package("libibverbs1", VERBS, _DEB, supplied=True),
         Package("ibverbs-providers", "has the provider erdma, without which libibverbs finds no device", _DEB, supplied=True),
         Package("ibverbs-utils", DEVINFO, _DEB, supplied=True),
         Package("librdmacm1", MANAGER, _DEB, supplied=True),
-        Package("rdmacm-utils", "rping", "domain A4"),
-        Package("perftest", PERFTEST, "domain A4"),
+        Package("rdmacm-utils", "rping", "usual practice"),
+        Package("perftest", PERFTEST, "usual practice"),
     ),
     "redhat": (
         Package("libibverbs", "the verbs library with its providers, erdma among them", _RPM, supplied=True),
@@ -78,7 +79,7 @@ PACKAGES = {  # supplied: Alibaba's repository is known to have it, so it must c
         Package("perftest", PERFTEST, "ALI (eRDMA user guide: yum install perftest)"),
     ),
 }
-SOURCE = "S4:60 to 88, ERC, ALI"
+SOURCE = "the guide to eRDMA, lines 60 to 88, ERC, ALI"
 
 
 def _row_of(platform: Platform, rows: Sequence[Any]) -> Any:

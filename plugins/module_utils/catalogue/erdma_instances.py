@@ -43,7 +43,8 @@ _JUMBO = "ALI (GPU-accelerated instance families: ERIs and jumbo frames; how man
 
 ERDMA_INSTANCES: Tuple[ErdmaInstance, ...] = (
     ErdmaInstance("ecs.ebmgn7ex.32xlarge", 2, None, 160.0, 80.0,
-                  "S4:98 (two devices); ALI (ebmgn7ex: 160 Gbit/s with two ERIs on two network card indexes, at most 100 on one)"),
+                  "the guide to eRDMA, line 98 (two devices); ALI (ebmgn7ex: 160 Gbit/s with two ERIs on two network card "
+                  "indexes, at most 100 on one)"),
     ErdmaInstance("ecs.ebmgn7v.32xlarge", 2, None, None, None, _PAI),
     ErdmaInstance("ecs.ebmgn8v.48xlarge", 2, None, 170.0, 85.0, _BOTH),
     ErdmaInstance("ecs.ebmgn8i.32xlarge", 4, None, None, None, _PAI),
@@ -67,7 +68,8 @@ ERDMA_INSTANCES: Tuple[ErdmaInstance, ...] = (
 )
 
 MEASURED: Tuple[Measured, ...] = (
-    Measured("ecs.ebmgn7ex.32xlarge", 2, 8, "erdma-aiacc", 512 << 20, 18.61, "S4:142 (2 nodes of 8 GPUs, 512 MiB, AIACC 1.0.2)"),
+    Measured("ecs.ebmgn7ex.32xlarge", 2, 8, "erdma-aiacc", 512 << 20, 18.61,
+             "the guide to eRDMA, line 142 (2 nodes of 8 GPUs, 512 MiB, AIACC 1.0.2)"),
 )
 
 NO_TYPE = "erdma_instance_type is not set"

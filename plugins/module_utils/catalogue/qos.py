@@ -48,20 +48,20 @@ QOS_PROFILES: Tuple[QosProfile, ...] = (
     QosProfile(
         "dscp26-prio3", 106, 48, 6, ("roce",),
         "DSCP 26 with ECT(0) maps to priority 3, the lossless priority of every switch vendor's RoCE template.",
-        "NVIDIA doroce-linux (ToS 106, PFC on 3, CNP DSCP 48 on priority 6) [V]", (3,)),
+        "NVIDIA doroce-linux (ToS 106, PFC on 3, CNP DSCP 48 on priority 6)", (3,)),
     QosProfile(
         "scnet-dscp34-prio4", 136, 48, 6, ("roce",),
         "Scnet and PAI Lingjun fabrics map DSCP 34 to priority 4; PFC must be on 4, on 3 the traffic is lossy.",
-        "Scnet documentation and PAI Lingjun preset (NCCL_IB_TC=136); CNP marking as in NVIDIA's default [I]", (4,)),
+        "Scnet documentation and PAI Lingjun preset (NCCL_IB_TC=136); CNP marking as in NVIDIA's default (inferred)", (4,)),
     QosProfile(
         "oci-dscp10", 41, 48, 6, ("roce",),
         "Oracle's cluster network maps DSCP 10 to priority 1.",
-        "oci-hpc roles/nccl-conf (NCCL_IB_TC=41) [V]; CNP marking as in NVIDIA's default [I]", (1,)),
+        "oci-hpc roles/nccl-conf (NCCL_IB_TC=41); CNP marking as in NVIDIA's default (inferred)", (1,)),
 )
 NONE = "none"
 CUSTOM = "custom"  # the name of the profile that the inventory's rdma_qos_custom describes
 ECT0 = 2  # ECN bits of a packet that may be marked: what NVIDIA's ToS 106 carries
-CNP_DSCP = 48  # NVIDIA doroce-linux [V]; priority 6 follows from it
+CNP_DSCP = 48  # NVIDIA doroce-linux; priority 6 follows from it
 # Every lossless priority of every port needs buffer for what is on its way when PFC pauses it. Some switches have more: Juniper's QFX
 # documents six. Microsoft could fund two of eight, and Dell OS9 refuses a third on a port.
 MAX_LOSSLESS = 2

@@ -24,20 +24,20 @@ class Sysctl(NamedTuple):
 
 
 _ALL = ("roce", "infiniband", "erdma")
-_OCI = "oci-hpc /etc/sysctl.d/80-network.conf, per RDMA NIC [V]"
-_AZURE = "azhpc-images [V]"
+_OCI = "oci-hpc /etc/sysctl.d/80-network.conf, per RDMA NIC"
+_AZURE = "azhpc-images"
 
 SYSCTLS: Tuple[Sysctl, ...] = (
     Sysctl("net/ipv4/conf/{nic}/rp_filter", "2", _ALL,
            "Loose reverse path filter: with rails in one subnet an answer may come in on another rail, and the strict filter drops it.",
-           _OCI + "; common multi-rail practice is 0 or 2 [K]"),
+           _OCI + "; common multi-rail practice is 0 or 2"),
     Sysctl("net/ipv4/conf/{nic}/arp_ignore", "2", _ALL,
            "A rail answers ARP for its own address only, and only to senders of its subnet; else one rail draws the traffic of all.",
-           _OCI + "; common multi-rail practice is 1 [K], which answers senders of other subnets too"),
+           _OCI + "; common multi-rail practice is 1, which answers senders of other subnets too"),
     Sysctl("net/ipv4/conf/{nic}/arp_announce", "2", _ALL,
            "A rail asks with an address of its own as source. With 1, rails in one subnet may ask with each other's, and peers learn the "
            "wrong MAC (seen without source routing).",
-           "kernel ip-sysctl (arp_announce 2); common multi-rail practice [K]; oci-hpc sets 1 [V]"),
+           "kernel ip-sysctl (arp_announce 2); common multi-rail practice; oci-hpc sets 1"),
     Sysctl("net/ipv6/conf/{nic6}/accept_ra", "0", _ALL,
            "Router advertisements on a fabric would bring a default route and addresses that nobody planned.",
            "kernel ip-sysctl (accept_ra)"),
@@ -48,7 +48,7 @@ SYSCTLS: Tuple[Sysctl, ...] = (
     Sysctl("net/ipv4/neigh/default/gc_thresh2", "8192", _ALL, "Soft limit of the neighbour table, above gc_thresh1.", _AZURE),
     Sysctl("net/ipv4/neigh/default/gc_thresh3", "16384", _ALL, "Hard limit of the neighbour table, above gc_thresh2.", _AZURE),
     Sysctl("vm/zone_reclaim_mode", "1", _ALL, "Pages come from the NUMA node of the HCA before another node's memory is taken.",
-           _AZURE + ", linux-system-roles/hpc [V]"),
+           _AZURE + ", linux-system-roles/hpc"),
 )
 # Of these the kernel takes the larger of conf/all and conf/INTERFACE (ip-sysctl; IN_DEV_MAXCONF in include/linux/inetdevice.h).
 MAXIMUM = ("rp_filter", "arp_ignore", "arp_announce")

@@ -64,7 +64,7 @@ class NcclProfile(NamedTuple):
 # Fabrics of a site, and Scnet, whose nodes are ordinary RoCE nodes with rules of their own.
 TIMEOUT = NcclVariable(
     "NCCL_IB_TIMEOUT", "22", "A timeout of 4.096 us * 2^22, some 17 s, rides out a link flap or a switch failover; NCCL's own is 20.",
-    "OCI (H100 and later shapes) and Scnet set 22 [V]")
+    "OCI (H100 and later shapes) and Scnet set 22")
 GID_WHY = ("The index is a place in each port's own table: it differs from NIC to NIC and with every address, and one number for all is "
            "luck. NCCL finds it since 2.21; before, nccl_gid_index decides.")
 
@@ -72,7 +72,7 @@ ROCE = NcclProfile(
     "roce", ("roce",),
     (TIMEOUT,
      NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "4", "Several queue pairs give ECMP several flows to spread over the spines.",
-                  "4 to 8 is usual for ConnectX-6/7; OCI A100 shapes use 4 [V]"),),
+                  "4 to 8 is usual for ConnectX-6/7; OCI A100 shapes use 4"),),
     False, "mlx5_", "RoCE v2 on ConnectX-6/7 and alike; the traffic class comes from the QoS profile.",
     "OCI and Scnet presets, without their GID index and device lists",
     corrected=(Correction("NCCL_IB_GID_INDEX=3", "nothing is set", GID_WHY),
@@ -88,10 +88,10 @@ INFINIBAND = NcclProfile(
 SCNET = NcclProfile(
     "scnet", ("roce",),
     (NcclVariable("NCCL_DEBUG", "INFO", "The platform's own setting: its page tells success by the lines that NCCL prints (NET/IB).",
-                  "Scnet documentation [V] (default variables)"),
-     TIMEOUT._replace(source="Scnet documentation [V] (default variables)"),
+                  "Scnet documentation (default variables)"),
+     TIMEOUT._replace(source="Scnet documentation (default variables)"),
      NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "8", "Several queue pairs give ECMP several flows to spread over the spines.",
-                  "Scnet documentation [V] (default variables); the PAI Lingjun preset has the same"),),
+                  "Scnet documentation (default variables); the PAI Lingjun preset has the same"),),
     False, "mlx5_", "Nodes and pods of Scnet: RoCE v2 whose switches carry DSCP 34 on priority 4.",
     "Scnet documentation (default variables), corrected",
     corrected=(
@@ -112,8 +112,8 @@ SCNET = NcclProfile(
 )
 
 # Alibaba's eRDMA: NCCL's own transport, or AIACC's plugin in its place. One excludes the other.
-_ERC = "alibabacloud-erdma-controller runbook [V]"
-_S4 = "S4, line 150: after aiacc-nccl-plugin is installed no communication parameter is needed"
+_ERC = "alibabacloud-erdma-controller runbook"
+_GUIDE = "the guide to eRDMA, line 150: after aiacc-nccl-plugin is installed no communication parameter is needed"
 GID_INDEX = NcclVariable(
     "NCCL_IB_GID_INDEX", "-1", "The index differs between the NICs of one node (erdma_0: 2, erdma_1: 1); NCCL 2.21 finds it.", _ERC)
 
@@ -122,13 +122,13 @@ NATIVE = NcclProfile(
     (GID_INDEX,
      NcclVariable("NCCL_IB_ADDR_FAMILY", "AF_INET", "eRDMA has no IPv6.", _ERC),
      NcclVariable("NCCL_IB_ROCE_VERSION_NUM", "2", "Pins the GID type that the automatic choice looks for.", _ERC),
-     NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "8", "One queue pair does not fill an eRDMA NIC.", "PAI preset [V]"),
+     NcclVariable("NCCL_IB_QPS_PER_CONNECTION", "8", "One queue pair does not fill an eRDMA NIC.", "PAI preset"),
      NcclVariable("NCCL_MIN_CTAS", "16", "Enough channels to keep both NICs busy; PAI writes the deprecated name NCCL_MIN_NCHANNELS.",
-                  "PAI preset [V], renamed in NCCL 2.17"),
+                  "PAI preset, renamed in NCCL 2.17"),
      NcclVariable("NCCL_NET_GDR_LEVEL", "SYS", "GPUs and eRDMA NICs are far apart on PCIe; without it NCCL copies through host memory.",
                   _ERC),
      NcclVariable("NCCL_NET_PLUGIN", "none", "Keeps an installed AIACC plugin from replacing NCCL's own transport.",
-                  "PAI preset [V]"),),
+                  "PAI preset"),),
     True, "erdma_", "eRDMA in compat or ofed mode with NCCL's own transport, best from NCCL 2.21 on.",
     "alibabacloud-erdma-controller and PAI presets",
     corrected=(
@@ -149,10 +149,10 @@ NATIVE = NcclProfile(
 AIACC = NcclProfile(
     "erdma-aiacc", ("erdma",), (), False, "erdma_",
     "eRDMA with aiacc-nccl-plugin, which NCCL loads in place of its own transport and which needs no settings.",
-    _S4,
+    _GUIDE,
     corrected=(
-        Correction("nccl from git's HEAD (S4, line 25) beside the plugin", "NCCL 2.8 to 2.16",
-                   "S4's own line 38 names these releases; git's HEAD is far newer."),
+        Correction("nccl from git's HEAD (the guide, line 25) beside the plugin", "NCCL 2.8 to 2.16",
+                   "The guide's own line 38 names these releases; git's HEAD is far newer."),
         Correction("nothing is said of NCCL_NET_PLUGIN", "it must not be set",
                    "NCCL looks for libnccl-net.so by itself while the variable is unset; none turns the plugin off."),
     ),
@@ -168,8 +168,8 @@ AIACC = NcclProfile(
 )
 
 # Azure (InfiniBand) and AWS (EFA, which is libfabric's and none of NCCL's own transports).
-_AZ = "AZ (components/customizations/%s.sh) [V]"
-_EFA = "EFA (aws-ofi-nccl, doc/efa-env-var.md) [V]"
+_AZ = "AZ (components/customizations/%s.sh)"
+_EFA = "EFA (aws-ofi-nccl, doc/efa-env-var.md)"
 _TOPOLOGY = "%s of Azure's HPC images (AZ: topology/%s-topo.xml, linked by components/customizations/%s.sh)"
 
 
@@ -224,7 +224,7 @@ EFA = NcclProfile(
 )
 
 # Oracle Cloud's cluster networks, one a generation of GPUs. RoCE v2, DSCP 10 on priority 1.
-_OCI = "OCI (roles/nccl-conf, template %s) [V]"
+_OCI = "OCI (roles/nccl-conf, template %s)"
 
 
 def _mlx5(*numbers: int) -> tuple[str, ...]:

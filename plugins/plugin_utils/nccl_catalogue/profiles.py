@@ -21,7 +21,7 @@ DEFAULT_NCCL: dict[str, str] = {"roce": "roce", "infiniband": "infiniband", "erd
 AUTO = "auto"
 GID_INDEX = "NCCL_IB_GID_INDEX"
 # Where the rows above say nothing: (why, source) of what the inventory's other keys bring.
-_RANGE = ("The rails' subnet, so that no GID of another address is chosen.", "alibabacloud-erdma-controller runbook [V]")
+_RANGE = ("The rails' subnet, so that no GID of another address is chosen.", "alibabacloud-erdma-controller runbook")
 _FAMILY = ("The rails have IPv6 addresses, and NCCL looks for GIDs of IPv4 unless told otherwise.",
            "NCCL (src/transport/net_ib, since 2.21)")
 

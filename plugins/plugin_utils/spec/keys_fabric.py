@@ -9,7 +9,7 @@ ERDMA = (
         "Take the user space of eRDMA (libibverbs and its provider) from Alibaba's repository. auto: where rdma_fabric is erdma and the "
         "distribution's rdma-core is not known to have the provider (43 and newer have it). true: always; false: never, the distribution's "
         "packages are taken as they are. Of no effect with a vendor's stack, which has the provider.",
-        "linux-rdma/rdma-core (provider erdma since 43); S4:60 to 88", choices=("auto", "true", "false")),
+        "linux-rdma/rdma-core (provider erdma since 43); the guide to eRDMA, lines 60 to 88", choices=("auto", "true", "false")),
     Key("erdma_repository_url", "str", None,
         "A repository in place of Alibaba's. On apt the URL before the suite CODENAME/erdma (component main), on dnf the whole baseurl. "
         "Unset: the catalogue's (or the mirror's).", "docs/reference/drivers.md", pattern=URL, form=URL_FORM),

@@ -206,7 +206,7 @@ AIACC = (
         "choice: with any other profile the plugin would take the place of the transport that the profile sets up"),
     Key("aiacc_version", "str", RELEASE,
         "Release of aiacc-nccl-plugin. One that the catalogue has no URL of needs aiacc_url or aiacc_archive.",
-        "S4:44-46 (the eRDMA document)", pattern=r"^[0-9]+(\.[0-9]+){1,3}$", form="a release like 1.0.2, in quotes"),
+        "the guide to eRDMA, lines 44-46", pattern=r"^[0-9]+(\.[0-9]+){1,3}$", form="a release like 1.0.2, in quotes"),
     Key("aiacc_url", "str", None, "Where the rpm or deb is. Unset: the catalogue's place of the release (or the mirror's).",
         "docs/aiacc.md", pattern=URL, form=URL_FORM, example="https://mirror.example.com/aiacc-nccl-plugin-1.0.2.rpm"),
     Key("aiacc_archive", "str", None,
@@ -228,7 +228,7 @@ CONTAINERS = (
         example="registry.example.com/train:1"),
     Key("containers_shm_size", "str", None,
         "Size of /dev/shm in a container. Unset: the host's own (--ipc=host); in a pod a memory volume without a limit of its own.",
-        "S4:94 has both; NCCL's and PyTorch's workers share memory there, and 64 MiB, the default, is too little",
+        "the guide to eRDMA, line 94 has both; NCCL's and PyTorch's workers share memory there, and 64 MiB, the default, is too little",
         pattern=r"^[1-9][0-9]*[kmg]$", form="a number with k, m or g, like 16g", example="16g"),
     Key("containers_pod_interface", "str", "eth0",
         "Interface of a pod that has a network of its own: NCCL_SOCKET_IFNAME there. The host's NICs, and ib0, do not exist in it.",
@@ -265,7 +265,7 @@ UPGRADE = (
         elements="str", form=COMMAND_FORM, example=["/usr/local/sbin/undrain", "{node}"]),
     Key("upgrade_failure_domain", "str", None,
         "What the node shares with its neighbours: a rack, a power feed, a switch. Nodes of two domains are never upgraded at the same "
-        "time. Unset: all nodes without one are one domain.", "domain F5 (per-rack grouping of batches)", pattern=HOST, form=HOST_FORM,
+        "time. Unset: all nodes without one are one domain.", "usual practice (per-rack grouping of batches)", pattern=HOST, form=HOST_FORM,
         example="rack07"),
     Key("upgrade_max_unavailable", "str", "1",
         "How many nodes may be away at the same time, for the upgrade or for any other reason: a number, or a share of all nodes in "
@@ -274,12 +274,12 @@ UPGRADE = (
         form="a number of nodes of at least 1, or a share like '10%'", example=4),
     Key("upgrade_canary", "list", [],
         "Nodes that are upgraded before all others, as many at a time as upgrade_max_unavailable says. Empty: the first node of the order.",
-        "domain F5 (canary batch)", elements="str", form="a list of hosts of group rdma", example=["node1"]),
+        "usual practice (canary batch)", elements="str", form="a list of hosts of group rdma", example=["node1"]),
     Key("upgrade_gate", "str", "validate",
         "What the nodes of a batch must pass before jobs come back: validate, nccl_tests (validate, then nccl-tests over the batch), or "
-        "none.", "domain F1 (validate, then resume)", choices=("none", "validate", "nccl_tests")),
+        "none.", "usual practice (validate, then resume)", choices=("none", "validate", "nccl_tests")),
     Key("upgrade_reboot", "str", "needed",
         "Whether a node that was changed reboots before it is validated: needed (where a change asks for it) or always, so that no node "
         "goes back to its jobs that was not seen to boot with the new set. Either needs consent to reboot.",
-        "domain F1 (reboot after stack and driver, before validation); choice of needed", choices=("needed", "always")),
+        "usual practice (reboot after stack and driver, before validation); choice of needed", choices=("needed", "always")),
 )

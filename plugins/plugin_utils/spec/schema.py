@@ -37,7 +37,7 @@ SITE = (
         "Where drivers and libraries come from: doca (DOCA-OFED), mlnx_ofed (24.10 LTS, the last), the distribution (inbox), or the "
         "distribution plus a software RoCE device on each rail (soft_roce). auto is doca where the node has an NVIDIA HCA and its system a "
         "DOCA repository, else inbox.",
-        "domain B1 (DOCA-OFED is the successor; 3.2 LTS), NVIDIA (DMA-BUF works with inbox from kernel 5.12 on: then inbox is enough)",
+        "usual practice (DOCA-OFED is the successor; 3.2 LTS), NVIDIA (DMA-BUF works with inbox from kernel 5.12 on: then inbox is enough)",
         choices=STACKS),
     Key("rdma_rails", "list", [],
         "The RDMA ports of a host, in rail order, each {name, match: {pci or mac or guid}, address, gateway, mtu}. A rail is matched by "
@@ -83,7 +83,7 @@ SITE = (
     Key("rdma_kernel_version", "str", None,
         "Kernel that the nodes are to run, as `uname -r` prints it: installed with its headers, chosen for the next boot, and booted with "
         "consent to reboot. An older one is fine: kernels are installed side by side and none is removed. Unset: the kernel is left as it "
-        "is.", "domain F1 (kernel and headers before the stack); LSR and AZ (the stack is built for one kernel)",
+        "is.", "usual practice (kernel and headers before the stack); LSR and AZ (the stack is built for one kernel)",
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}$", form="a kernel release as `uname -r` prints it, in quotes",
         example="6.1.0-48-amd64"),
     Key("rdma_confirm_timeout_s", "int", 120,
@@ -118,7 +118,7 @@ RDMA_STACK = (
         "docs/reference/drivers.md", pattern=r"^[0-9]+\.[0-9][0-9.-]*$", form="a release, in quotes", example="3.2.3"),
     Key("rdma_stack_profile", "str", None,
         "Meta package of the vendor's stack: doca-ofed, doca-roce, doca-networking, doca-all; mlnx-ofed-all, mlnx-ofed-basic, …. Unset: "
-        "doca-ofed or mlnx-ofed-all.", "domain B2", pattern=NAME, form="the name of a meta package", example="doca-ofed"),
+        "doca-ofed or mlnx-ofed-all.", "usual practice", pattern=NAME, form="the name of a meta package", example="doca-ofed"),
     Key("rdma_stack_repository_url", "str", None,
         "Package repository of the vendor's stack for this system. Unset: the catalogue's (or the mirror's).", "docs/reference/drivers.md",
         pattern=URL, form=URL_FORM),

@@ -13,7 +13,7 @@ from ...types import AT_BOOT, MODULE, Change, Identity, Subject, run
 
 SECONDS = 900.0
 LIST_SECONDS = 120.0
-SOURCE = "NVIDIA (update-initramfs -u, dracut -f after an installation); domain F1"
+SOURCE = "NVIDIA (update-initramfs -u, dracut -f after an installation); usual practice"
 # family -> (image, command that lists it, command that makes it)
 TOOLS = {
     "debian": ("/boot/initrd.img-%s", ("lsinitramfs",), ("update-initramfs", "-u", "-k", "KERNEL")),

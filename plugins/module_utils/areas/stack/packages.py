@@ -156,7 +156,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     family = desired.identity.platform.family
     left = leaving(desired.vendor, observed.installed, stack_names(desired)) if desired.leave else Leaving((), ())
     blocking = in_the_way(desired.vendor, desired.identity, observed.installed)
-    source = desired.vendor.source if desired.vendor is not None else "domain B3 (uninstall before another stack is installed)"
+    source = desired.vendor.source if desired.vendor is not None else "usual practice (uninstall before another stack is installed)"
     changes = plan_removals(NAME, left.removed, observed.installed, UNINSTALL_WHY, source, "reload")
     changes += plan_removals(NAME, [name for name in blocking if name not in left.removed], observed.installed,
                              "the vendor's package has the same files", source, "restart")
