@@ -99,6 +99,6 @@ class Slurm:
         self.until(lambda: not self.say("squeue", "--noheader"), "the queue is empty")
         for node in NODES:
             self.until(lambda node=node: self.answers(node), f"{node} answers")
-            if self.state(node) != "IDLE":
+            if any(word in self.state(node) for word in ("DRAIN", "DOWN", "FAIL")):  # Slurm refuses to resume what only answers late
                 self.say("scontrol", "update", f"nodename={node}", "state=resume")
             self.until(lambda node=node: self.state(node) == "IDLE", f"{node} is idle")
