@@ -98,7 +98,7 @@ def judge(node: Node, pods: Sequence[Pod]) -> NodeState:
     reason = node.note or ("cordoned" if node.closed else None if node.ready else "not Ready")
     raw = ("Ready" if node.ready else "NotReady") + (",SchedulingDisabled" if node.closed else "")
     return NodeState("kubernetes", node.name, state, tuple(pod.path for pod in pods), tuple(_words(pod) for pod in pods),
-                reason, by, None, raw, node.closed, empty)
+                     reason, by, None, raw, node.closed, empty)
 
 
 def is_given_back(note: Optional[str]) -> bool:

@@ -166,7 +166,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "nccl_tests.stop": {"ended": int},
         "nccl_tests.collect": {"jobs": [JOB], "ended": int, "nccl_topo": DATA, "nccl_graph": DATA},
         "ddp.inspect": {"seen": {"user": NAME, "python": PATH, "torch": str, "processes": Whole(1, 64), "port_taken": bool,
-                              "interface": maybe({"name": NAME, "addresses": [str]})}},
+                                 "interface": maybe({"name": NAME, "addresses": [str]})}},
         "ddp.start": {"process": {"pid": Whole(2, 1 << 31), "start_time": str, "at": float}},
         "ddp.poll": {**PROGRESS, "done": bool, "exit": WHOLE, "over": bool},
         "ddp.stop": {"ended": int},

@@ -149,7 +149,7 @@ def observe(host: Host, desired: Desired) -> Observed:
         flags = dcbx_flags(host, nic.netdev) if told["dcbx"] not in (None, "host") else ()
         text = (host.read(forced_path(nic)) or "").strip() if told["forced_tc"] else ""
         seen[nic.netdev, nic.hca] = QosObservation(told, flags, host.exists(CONFIGFS), host.exists(cm_device(nic)),
-                                         "_ip" not in text.partition("\n")[0], carrying(rail, links))
+                                                   "_ip" not in text.partition("\n")[0], carrying(rail, links))
     boot = observe_boot(host, boot_nics(desired, seen, present))
     return Observed(seen, present, observe_units_of_lldpad(host), boot)
 
