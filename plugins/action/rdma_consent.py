@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import WORDS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING, MINOR, SEVERITIES, needs_consent
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
@@ -118,7 +119,7 @@ def mixed_modes(task_vars: dict[str, Any], registered: str) -> str | None:
         return None
     parts = sorted(camps.items(), key=lambda item: (-len(item[1]), item[0]))
     return ("erdma: erdma_mode: nodes in different modes cannot talk RDMA to each other, and these would be: "
-            f"{'; '.join(f'{WORDS[letter]} on {join_some_names(nodes)}' for letter, nodes in parts)}. Nothing was changed on any of them; "
+            f"{'; '.join(f'{WORDS[letter]} on {first_of(nodes, SHOWN)}' for letter, nodes in parts)}. Nothing was changed on any of them; "
             "set one erdma_mode for all (compat and ofed are one on the wire), and erdma_driver: leave on none that runs in another")
 
 
@@ -127,8 +128,3 @@ def planned_letter(plan: dict[str, Any] | None) -> str | None:
     found = (plan or {}).get("erdma")
     letter = found.get("letter") if isinstance(found, dict) else None
     return letter if isinstance(letter, str) and letter in WORDS else None
-
-
-def join_some_names(nodes: list[str]) -> str:
-    more = len(nodes) - SHOWN
-    return ", ".join(nodes[:SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -10,6 +10,8 @@ from typing import Any
 
 from ansible import constants
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
+
 from .answers.form import shortened
 from .spec.key import SITE_PREFIX
 from .spec.schema import ROLE_KEYS
@@ -32,8 +34,7 @@ def without_facts(variables: Mapping[str, Any]) -> str | None:
     changed = [name for name in names if mixed.get(name, MISSING) != inventory.get(name, MISSING)]
     if not changed:
         return None
-    more = f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else ""
-    listed = ", ".join(map(shortened, changed[:SHOWN])) + more
+    listed = first_of([shortened(name) for name in changed], SHOWN)
     return (f"{listed}: came as a fact of the node; allowed: only the inventory sets this. Nothing was done. Clear the fact cache "
             "(meta: clear_facts), and find out what on the node, or which playbook before this one, set it")
 

@@ -28,6 +28,7 @@ from ansible.utils.display import Display
 from ansible.vars.manager import VariableManager
 
 import ansible_collections.railwright.rdma
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
@@ -36,6 +37,7 @@ from railwright.exitcodes import InputError
 from railwright.inventory_index import Index, Origin, build_index
 from railwright.report.text import short
 
+SHOWN = 5  # hosts named in a message before the rest is counted
 GROUP = "rdma"  # every managed node is in it
 UNREADABLE_VAULT = "is encrypted with Ansible Vault and no password fits; allowed: a password in ANSIBLE_VAULT_PASSWORD_FILE or ansible.cfg"
 HINT = f"allowed: at least one host in group {GROUP}"
@@ -128,7 +130,7 @@ def _managed(manager: Any, path: Path, limit: str | None) -> list[Any]:
     chosen = {host.name for host in manager.get_hosts("all")}
     hosts = [host for host in members if host.name in chosen]
     if not hosts:
-        allowed = join_some_names([host.name for host in members])
+        allowed = first_of([host.name for host in members], SHOWN)
         raise InputError(f"--limit {limit}: matches no host of group {GROUP} in {path}; allowed: {allowed}")
     return hosts
 
@@ -141,11 +143,7 @@ def _check_limit(manager: Any, limit: str, path: Path) -> None:
         if not pattern or pattern.startswith(("@", "~")):
             continue
         if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
-            raise InputError(f"--limit {limit}: {pattern} is no host or group of {path}; allowed: {join_some_names(sorted(manager.hosts))}")
-
-
-def join_some_names(names: list[str]) -> str:
-    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            raise InputError(f"--limit {limit}: {pattern} is no host or group of {path}; allowed: {first_of(sorted(manager.hosts), SHOWN)}")
 
 
 def _values(host: str, variables: Mapping[str, Any], loader: Any, index: Index, groups: tuple[str, ...]) -> dict[str, Any]:

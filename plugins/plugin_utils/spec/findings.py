@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked_text, masked_value
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding
 
 MISSING = object()
@@ -68,5 +69,4 @@ def did_you_mean(word: str, candidates: Sequence[str]) -> str:
 
 def join_hosts(hosts: Sequence[str]) -> str:
     """``n1, n2, n3 and 397 more``."""
-    more = len(hosts) - SHOWN
-    return ", ".join(hosts[:SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return first_of(hosts, SHOWN)

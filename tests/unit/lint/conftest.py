@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import railwright.cli.main  # noqa: F401  (as in a real run: what the verbs import is there before Ansible's own importer takes over)
-
 Make = Callable[[Mapping[str, object]], Path]
 SITE = "rdma_fabric: roce\nrdma_mtu: 9000\n"
 N1 = 'rdma_rails: [{name: rail0, match: {mac: "02:00:00:00:01:00"}, address: 198.51.100.11/25}]'
