@@ -18,6 +18,7 @@ SITE = {
     "rdma_stack": "doca",
     "rdma_stack_version": RELEASE,
     "rdma_mtu": 9000,
+    "rdma_qos_profile": "none",  # the stand-in stack has no rdma_cm; test_qos.py has
     "gpudirect_path": "none",
     "rdma_consent": ["link", "restart", "reload"],
     "rdma_expect": {"link_layer": "Ethernet"},

@@ -7,6 +7,7 @@ to nodes, each by the distribution's own tools. The tests are one story and run 
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ HARDWARE = lab.Hardware()
 RAILS = 1
 NETDEV, HCA, MAC = "roce0", "mlx5_0", "52:54:00:4d:fe:01"
 FIRMWARE = "28.39.1002"
+OLD_CONNECTION_S = 65  # ControlPersist: what a connection was given when it began would be unknown
 QUIET_RUNS = 10
 SITE: dict[str, Any] = {
     "rdma_fabric": "roce",
@@ -163,6 +165,7 @@ def drifted(pair: Pair) -> tuple[int, dict[str, Any]]:
     """All faults at once, then one look."""
     for fault in FAULTS.values():
         pair[int(fault.node[-1]) - 1].sh(fault.script)
+    time.sleep(OLD_CONNECTION_S)
     run = pair[0].railwright("drift")
     return run.code, run.document
 
@@ -225,5 +228,6 @@ def test_with_consent_it_fixes_the_rest_of_the_settings(pair: Pair, fixed: tuple
 def test_what_people_put_there_they_take_away(pair: Pair, fixed: tuple[int, dict[str, Any]]) -> None:
     pair[0].sh(f"rm /etc/profile.d/zz-site.sh; echo {FIRMWARE} > /sys/module/lab_dcb/parameters/firmware")
     pair[1].sh("sed -i /NCCL_IB_RETRY_CNT/d /etc/environment; systemctl unset-environment NCCL_IB_TC; nft delete table inet site")
+    time.sleep(OLD_CONNECTION_S)
     run = pair[0].railwright("drift")
     assert (run.code, {node: whats(run.document, node) for node in BESIDE}) == (0, {"node1": set(), "node2": set()}), run.document

@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 
 from ..formats import sysfs_values
 from ..formats.nccl_conf import conf_lines, conf_variables
+from ..formats.outside import is_digits
 from ..host.host import CUT, Host
 from .nics import ancestors
 
@@ -110,6 +111,12 @@ SCRIPT = "printf '\\0'; exec env -0"
 SHELLS = (("bash", ("bash", "--login", "-c", SCRIPT)), ("sh", ("sh", "-l", "-c", SCRIPT)))
 SHOW = ("systemctl", "show-environment")
 SYSTEMD = "/run/systemd/system"  # there where systemd runs: sd_booted(3)
+# What sshd and pam_env give a connection when it begins; the shell reads its own files for every command.
+AT_LOGIN = ("/etc/environment", "/etc/security/pam_env.conf", "/root/.ssh/environment")
+OLD_CONNECTION = "%s changed after this ssh connection had begun (ControlPersist keeps one); run it again when that has ended"
+USER_HZ = 100  # of every architecture that GPU nodes have: proc(5)
+_BOOT = re.compile(r"^btime ([0-9]{1,18})$", re.MULTILINE)
+_UPTIME = re.compile(r"([0-9]{1,12})\.")
 _NAME = re.compile(r"NCCL_[A-Z0-9_]{1,58}\Z")
 # Where somebody sets a variable for everybody, in the order in which they are looked through.
 FILES = ("/etc/environment", "/etc/profile", "/etc/bash.bashrc", "/etc/bashrc", "/root/.profile", "/root/.bash_profile", "/root/.bashrc",
@@ -127,7 +134,7 @@ class Carrier(NamedTuple):
 
 
 def observe_carriers(host: Host) -> Tuple[Carrier, ...]:
-    return _login(host), Carrier("ssh", _ssh(host)), _service(host)
+    return _login(host), _ssh(host), _service(host)
 
 
 def unknown(carriers: Sequence[Carrier]) -> List[str]:
@@ -175,13 +182,29 @@ def _login(host: Host) -> Carrier:
     return Carrier("login", None, "the node has neither bash nor sh")
 
 
-def _ssh(host: Host) -> Optional[Dict[str, str]]:
+def _ssh(host: Host) -> Carrier:
     """Of the process that the user's own shell started, after its startup files; sudo's children have lost it."""
+    found = None
     for process in ancestors(host):
         text = "\0" + (host.read("/proc/%s/environ" % process) or "")
-        if "\0SSH_CONNECTION=" in text:  # the nearest to the command that still has what sshd and the shell gave it
-            return ours(text.split("\0"))
-    return None
+        if "\0SSH_CONNECTION=" not in text:
+            if found is not None:  # this one is sshd
+                changed = _changed_since(host, process)
+                return Carrier("ssh", None, OLD_CONNECTION % ", ".join(changed)) if changed else Carrier("ssh", found)
+        elif found is None:  # the nearest to the command that still has what sshd and the shell gave it
+            found = ours(text.split("\0"))
+    return Carrier("ssh", found)
+
+
+def _changed_since(host: Host, sshd: str) -> List[str]:
+    """Which files of sshd and pam_env are newer than the connection: they are read when it begins, and ssh's ControlPersist keeps it."""
+    fields = (host.read("/proc/%s/stat" % sshd) or "").rpartition(") ")[2].split()
+    boot = _BOOT.search(host.read("/proc/stat") or "")
+    uptime = _UPTIME.match(host.read("/proc/uptime") or "")
+    if len(fields) < 20 or not is_digits(fields[19]) or boot is None or uptime is None:
+        return []
+    begun, now = int(boot.group(1)) + int(fields[19]) / USER_HZ, int(boot.group(1)) + int(uptime.group(1)) + 1
+    return [path for path in AT_LOGIN if begun < (host.mtime(path) or 0) <= now]  # a stamp from the future says nothing
 
 
 def _service(host: Host) -> Carrier:

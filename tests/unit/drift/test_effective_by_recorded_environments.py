@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,6 +57,20 @@ def test_each_way_has_its_own_variables_and_nobody_elses(node: Path) -> None:
         Carrier("ssh", {"NCCL_IB_DISABLE": "1"}),
         Carrier("service", {"NCCL_IB_TC": "41", "NCCL_DEBUG_FILE": "/tmp/it's here"}),
     )
+
+
+@pytest.mark.parametrize(("changed", "known"), [(1300, True), (1510, False), (9999, True)], ids=["before", "since", "future"])
+def test_a_kept_connection_has_the_environment_of_its_begin(node: Path, changed: int, known: bool) -> None:
+    """sshd began at 1000 + 400 s; ssh's ControlPersist kept its connection until now, 1000 + 600 s."""
+    write(node, "/proc/stat", "cpu 1 2\nbtime 1000\n")
+    write(node, "/proc/uptime", "600.25 100.00\n")
+    write(node, "/proc/700/stat", "700 (sshd) S 1 " + "1 " * 17 + "40000 9 9")
+    write(node, "/etc/environment", "NCCL_IB_RETRY_CNT=1\n")
+    os.utime(node / "etc/environment", (changed, changed))
+    carriers = observe_carriers(TreeHost(str(node)))
+    assert carriers[1].variables == ({"NCCL_IB_DISABLE": "1"} if known else None)
+    assert [line.partition(": ")[2].partition(" (")[0] for line in unknown(carriers)] == (
+        [] if known else ["/etc/environment changed after this ssh connection had begun"])
 
 
 def test_what_cannot_be_asked_is_not_called_empty(tmp_path: Path) -> None:

@@ -13,13 +13,17 @@ from railwright.lab.state import LabState
 
 
 def make_state(root: Path, nodes: int = 2, rails: int = 1) -> LabState:
+    """The ports do not depend on which ones of this machine are free: a lab may be running."""
     ports = {f"node{index}": 2200 + index for index in range(1, nodes + 1)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(net, "port_is_free", lambda _port: True)
+        made = net.make_nodes(nodes, rails, ports)
     return LabState(
         root=root,
         image="0123456789abcdef",
         accel="tcg",
         shape="shape",
-        nodes=net.make_nodes(nodes, rails, ports),
+        nodes=made,
         socket_dir=str(root / "sock"),
     )
 
