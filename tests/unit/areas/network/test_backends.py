@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers.ifupdown import text as ifupdown_text
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.model import DesiredInterface
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -136,6 +139,14 @@ def test_ifupdown_source_line_is_added_and_the_rest_is_kept(node: "Node") -> Non
     assert change.ops[0].content == "auto lo\niface lo inet loopback\nsource /etc/network/interfaces.d/*\n"
     node.carry_out(node.plan())
     assert "source line in /etc/network/interfaces" not in node.whats()
+
+
+def test_ifupdown_brings_a_rail_without_an_address_up() -> None:
+    """`static` brings the link up itself, `manual` does not."""
+    bare = DesiredInterface("rail0", 0, "eth1", "rail0 (eth1)", "02:00:00:00:01:01", "ethernet", None, False, 9000, None, None, None)
+    up = "    up ip link set dev eth1 up"
+    assert [line for line in ifupdown_text(bare).splitlines() if line.startswith(("iface", up))] == ["iface eth1 inet manual", up]
+    assert up not in ifupdown_text(bare._replace(address="10.10.0.11/24"))
 
 
 def test_source_directory_counts_as_sourced(node: "Node") -> None:

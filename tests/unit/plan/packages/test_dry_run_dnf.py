@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import Case
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import Case, own_package
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run_dnf import DnfProver
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
 from packages_nodes import KERNELS, ROCKY
@@ -99,3 +99,10 @@ def test_a_rollback_asks_for_exactly_what_comes_and_goes(tmp_path: Path) -> None
     assert made.replace((), ("old-stack-1.0-1",)).lost == {"old-stack": "1.0-1"}
     with pytest.raises(RailwrightError, match="dnf cannot do the package step"):
         made.replace(("rdma-core-51.0-1.el9.x86_64",), ())
+
+
+@pytest.mark.parametrize(("area", "own"), [("gpu_driver", True), ("cuda", True), ("stack", False)])
+def test_packages_of_the_gpu_driver_are_ours_where_it_changes(area: str, own: bool) -> None:
+    case = Case(IDENTITY, ({"area": area, "state": "present", "names": ["x"]},), (), (), {}, ())
+    assert own_package(case, "nvidia-kmod-common", "570.1-1.el9") is own
+    assert own_package(case, "site-tool", "1-1") is False

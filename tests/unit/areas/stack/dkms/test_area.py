@@ -11,6 +11,7 @@ from tests.unit.areas.stack.dkms.conftest import DOCA, KERNEL, RELEASE, Node
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import carry_out
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.journal import Journal
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.dkms import BUILD_SECONDS
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import check_expected
 
@@ -37,6 +38,16 @@ def test_where_the_packages_scripts_built_everything_nothing_is_left(
     added(installed=True)
     assert planner().plan() == []
     assert planner().conflicts() == []
+
+
+@pytest.mark.parametrize(("installed", "pending"), [
+    ({"nvidia-open": "580.95.05-1"}, None), ({"nvidia-open": "570.1-1"}, "nvidia-open 580*"), ({}, "nvidia-open 580*"), (None, None)])
+def test_what_the_gpu_driver_waits_for(planner: Callable[..., Any], installed: dict[str, str] | None, pending: str | None) -> None:
+    """A package database that cannot be read promises nothing: no build is announced for a package that may be there."""
+    wanted, observed = planner()._parts
+    (found,) = (row for row in dkms.module_sets(wanted._replace(gpu=(("nvidia-open", "580*"),)), observed._replace(installed=installed))
+                if row.title == "GPU driver")
+    assert found.pending == pending
 
 
 @pytest.mark.parametrize("how", [{}, {"built": True}])
