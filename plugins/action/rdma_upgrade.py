@@ -83,7 +83,7 @@ def report(options: Mapping[str, Any]) -> dict[str, Any]:
     plan = options["plan"]
     changes = [change for change in plan["plan"] if isinstance(change, dict)]
     dry_run = registered(options["dry_run"], "resolved") or {}
-    missing = [line for look in options["prefixes"] for line in missing_prefixes(look)]
+    missing = [line for prefix in options["prefixes"] for line in missing_prefixes(prefix)]
     return {
         "run": options["run"],
         "pending": bool(changes or missing),
@@ -94,7 +94,7 @@ def report(options: Mapping[str, Any]) -> dict[str, Any]:
         "proved": bool(dry_run),
         "later": bool(dry_run.get("later")),
         "prefixes": missing,
-        "notes": [*(plan.get("notes") or []), *(str(look["msg"]) for look in options["prefixes"] if look.get("msg"))],
+        "notes": [*(plan.get("notes") or []), *(str(prefix["msg"]) for prefix in options["prefixes"] if prefix.get("msg"))],
         "scheduler": scheduler_state(options["scheduler"]),
         "lease": (registered(options["lease"], "lease") or {}).get("lease"),
     }
@@ -104,12 +104,12 @@ def registered(result: Mapping[str, Any] | None, has: str) -> Mapping[str, Any] 
     return result if result and has in result else None
 
 
-def missing_prefixes(look: Mapping[str, Any]) -> list[str]:
+def missing_prefixes(prefix: Mapping[str, Any]) -> list[str]:
     """``NCCL 2.30.7-1``, where the inspection says that it has to be made, or the link current has to be moved."""
-    wanted = look.get("release")
+    wanted = prefix.get("release")
     if not isinstance(wanted, dict) or not wanted.get("needed"):
         return []
-    return [f"{PREFIXES.get(str(look.get('product')), 'release')} {wanted.get('version')}"]
+    return [f"{PREFIXES.get(str(prefix.get('product')), 'release')} {wanted.get('version')}"]
 
 
 def scheduler_state(result: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -71,38 +71,38 @@ def alone(host: Host) -> Iterator[None]:
         host.unlock(held)
 
 
-def take(host: Host, wanted: Lease, *, force: bool = False, look: bool = False) -> Taken:
-    """Make the lease ours, or find that it is. ``look``: only say whether that would work. Raises RailwrightError with one line.
+def take(host: Host, wanted: Lease, *, force: bool = False, dry: bool = False) -> Taken:
+    """Make the lease ours, or find that it is. ``dry``: only say whether that would work. Raises RailwrightError with one line.
 
     ``force``: whoever has it. Of two that take it over from the same one at the same time, one gets it.
     """
     if not RUN.fullmatch(wanted.run):
         raise RailwrightError("run %r: letters, digits and _.:- only, at most 100" % wanted.run)
-    if look:
-        return _take(host, wanted, force, look, read(host))
+    if dry:
+        return _take(host, wanted, force, dry, read(host))
     seen = read(host)
     with alone(host):
-        return _take(host, wanted, force, look, seen)
+        return _take(host, wanted, force, dry, seen)
 
 
-def _take(host: Host, wanted: Lease, force: bool, look: bool, seen: Optional[Lease]) -> Taken:
+def _take(host: Host, wanted: Lease, force: bool, dry: bool, seen: Optional[Lease]) -> Taken:
     """``seen``: whose it was before we were alone with it."""
     text = json.dumps(wanted._asdict(), sort_keys=True) + "\n"
-    if not look and host.create(PATH, text, MODE):
+    if not dry and host.create(PATH, text, MODE):
         return Taken(wanted, True, None)
     held = read(host)
     if held is not None and held.same(wanted):
-        return Taken(held, False, None) if look or wanted.step != BEGUN or held.step == BEGUN else begin(host, held)
-    if held is None and look and not host.exists(PATH):
+        return Taken(held, False, None) if dry or wanted.step != BEGUN or held.step == BEGUN else begin(host, held)
+    if held is None and dry and not host.exists(PATH):
         return Taken(wanted, False, None)
     if not force or held != seen:  # another one took it over in the same moment
         raise RailwrightError(lease_refusal(held))
     if held is not None and held.step == BEGUN:
         wanted = wanted._replace(step=BEGUN)  # what the other one changed is still to be proved
         text = json.dumps(wanted._asdict(), sort_keys=True) + "\n"
-    if not look:
+    if not dry:
         host.write(PATH, text, MODE)
-    return Taken(wanted, not look, held)
+    return Taken(wanted, not dry, held)
 
 
 def begin(host: Host, held: Lease) -> Taken:
@@ -119,15 +119,15 @@ def lease_refusal(held: Optional[Lease]) -> str:
             "--take-over" % (held.words(), PATH))
 
 
-def give_back(host: Host, run: str, controller: str, *, look: bool = False) -> Tuple[bool, Optional[Lease]]:
+def give_back(host: Host, run: str, controller: str, *, dry: bool = False) -> Tuple[bool, Optional[Lease]]:
     """Remove the lease if it is ours. (whether it was ours, whose it is then)"""
-    with contextlib.ExitStack() if look else alone(host):
+    with contextlib.ExitStack() if dry else alone(host):
         held = read(host)
         if held is None:
             return False, None
         if (held.run, held.controller) != (run, controller):
             return False, held
-        if not look:
+        if not dry:
             host.remove(PATH)
         return True, None
 
@@ -158,14 +158,14 @@ def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
 def lend(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
     since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(params["now"]))
     wanted = Lease(params["run"], params["controller"], params["user"], since, params["step"])
-    taken = take(host, wanted, force=params["take_over"], look=dry)
+    taken = take(host, wanted, force=params["take_over"], dry=dry)
     busy = None if dry else at_work(host)
     result = {"changed": taken.changed, "lease": as_dict(taken.lease), "taken_over_from": as_dict(taken.before), "busy": busy}
     return result if busy is None else dict(result, msg=busy)
 
 
 def release(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
-    ours, other = give_back(host, params["run"], params["controller"], look=dry)
+    ours, other = give_back(host, params["run"], params["controller"], dry=dry)
     return {"changed": ours, "lease": as_dict(other)}
 
 

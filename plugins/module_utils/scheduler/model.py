@@ -108,9 +108,9 @@ def not_there(scheduler: str, name: str, nodes: Mapping[str, Any]) -> NodeState:
 
 
 def carry_out(
-    orders: Mapping[str, Callable[[], Optional[str]]], look: Callable[[], Sequence[NodeState]]
+    orders: Mapping[str, Callable[[], Optional[str]]], inspect: Callable[[], Sequence[NodeState]]
 ) -> Tuple[List[NodeState], bool]:
     """One order a node, each with its own answer (None, or why it was refused); then what has come of it, and whether one was taken."""
     refused = {name: orders[name]() for name in sorted(orders)}
     changed = any(said is None for said in refused.values())
-    return [item._replace(message=refused.get(item.node) or item.message) for item in look()], changed
+    return [item._replace(message=refused.get(item.node) or item.message) for item in inspect()], changed

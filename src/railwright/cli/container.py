@@ -128,9 +128,9 @@ def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
         variables["rdma_container_image"] = wish.options.image
     outcome = session.run("container_flags", variables)
     require(outcome, lambda host: host.container is not None, "container flags")
-    looks = {host.name: host.container for host in outcome.hosts.values() if host.container is not None}
+    answers = {host.name: host.container for host in outcome.hosts.values() if host.container is not None}
     # Those of nodes outside the job too, whose flags were asked for.
-    made = _containers(looks, specs if set(looks) <= set(specs) else _specs(inventory, None), list(specs), wish)
+    made = _containers(answers, specs if set(answers) <= set(specs) else _specs(inventory, None), list(specs), wish)
     documents: dict[str, Any] = {}
     for host in outcome.hosts.values():
         if host.status != "ok":
@@ -148,19 +148,19 @@ def _captured(sysroot: Path, inventory: Path | None, limit: str | None, wish: Wi
     if inventory is None:
         if limit is not None or wish.pattern is not None:
             raise InputError("--limit and --job choose nodes of an inventory; give -i INVENTORY too")
-        look = inspect(TreeHost(tree), None, wish.options.image)
-        name = str(look.get("hostname") or sysroot.name)
-        return _show(_containers({name: look}, {}, [name], wish), wish.form, {})
+        answer = inspect(TreeHost(tree), None, wish.options.image)
+        name = str(answer.get("hostname") or sysroot.name)
+        return _show(_containers({name: answer}, {}, [name], wish), wish.form, {})
     chosen = _specs(inventory, limit)
     if len(chosen) != 1:
         raise InputError(f"--sysroot {sysroot} is one node, and the inventory has {len(chosen)}; allowed: --limit with the name of one")
     ((name, spec),) = chosen.items()
     job = _specs(inventory, wish.pattern)
-    look = inspect(TreeHost(tree), spec, wish.options.image or spec["containers_image"])
+    answer = inspect(TreeHost(tree), spec, wish.options.image or spec["containers_image"])
     first = next(iter(job.values()))  # without Ansible's own variables, which lint does not read
     rails = [rail.address.partition("/")[0] for rail in first.rails if rail.address is not None]
-    look["first_addresses"] = [*first["ssh_mesh_addresses"], *rails]
-    return _show(_containers({name: look}, {**job, **chosen}, list(job), wish), wish.form, {})
+    answer["first_addresses"] = [*first["ssh_mesh_addresses"], *rails]
+    return _show(_containers({name: answer}, {**job, **chosen}, list(job), wish), wish.form, {})
 
 
 def _specs(inventory: Path, pattern: str | None) -> dict[str, Spec]:
@@ -177,10 +177,10 @@ def _specs(inventory: Path, pattern: str | None) -> dict[str, Spec]:
     return {name: specs[name] for name in loaded.hosts}
 
 
-def _containers(looks: Mapping[str, dict[str, Any]], specs: Mapping[str, Spec], ranks: list[str], wish: Wish) -> list[Container]:
+def _containers(answers: Mapping[str, dict[str, Any]], specs: Mapping[str, Spec], ranks: list[str], wish: Wish) -> list[Container]:
     from railwright.container_flags.model import container
 
-    return [container(name, look, _options(wish, specs.get(name)), _job(name, looks, ranks, wish)) for name, look in looks.items()]
+    return [container(name, answer, _options(wish, specs.get(name)), _job(name, answers, ranks, wish)) for name, answer in answers.items()]
 
 
 def _options(wish: Wish, spec: Spec | None) -> Options:
@@ -195,7 +195,7 @@ def _options(wish: Wish, spec: Spec | None) -> Options:
         shm_size=spec["containers_shm_size"], pod_interface=spec["containers_pod_interface"], fabric=spec.fabric, spec=spec)  # fmt: skip
 
 
-def _job(name: str, looks: Mapping[str, dict[str, Any]], ranks: list[str], wish: Wish) -> Job:
+def _job(name: str, answers: Mapping[str, dict[str, Any]], ranks: list[str], wish: Wish) -> Job:
     """A node's place in the job: ranks are in the order of the inventory, and rank 0's own address is everybody's master."""
     from railwright.container_flags import NAME, pod_name
     from railwright.container_flags.model import usable_address
@@ -210,10 +210,10 @@ def _job(name: str, looks: Mapping[str, dict[str, Any]], ranks: list[str], wish:
         return Job(1, 0, LOOPBACK, wish.port)
     if wish.options.pod_network:
         return Job(count, rank, f"{pod_name(first)}.{NAME}", wish.port, "a name of the service")
-    own = usable_address(looks.get(first, {}).get("addresses") or [])
+    own = usable_address(answers.get(first, {}).get("addresses") or [])
     if own is not None:
         return Job(count, rank, own, wish.port, f"read on {first}")
-    told = usable_address(looks[name].get("first_addresses") or [])
+    told = usable_address(answers[name].get("first_addresses") or [])
     return Job(count, rank, told, wish.port, f"{first} in the inventory")
 
 

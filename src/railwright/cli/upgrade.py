@@ -140,19 +140,19 @@ def _leftovers(rows: list[dict[str, Any]]) -> None:
     )
 
 
-def show_look(names: list[str], batches: list[list[str]], look: Any, outcome: Any) -> None:
+def show_inspection(names: list[str], batches: list[list[str]], inspection: Any, outcome: Any) -> None:
     """A dry run: what each node would go through, and when."""
     place = {name: number for number, batch in enumerate(batches, start=1) for name in batch}
     rows: list[tuple[object, ...]] = []
     for name in names:
         upgrade = outcome.hosts[name].upgrade if name in outcome.hosts else None
-        if name in look.refused:
-            rows.append((console.styled(name, "node"), "", console.styled("cannot be upgraded", "failed"), look.refused[name]))
+        if name in inspection.refused:
+            rows.append((console.styled(name, "node"), "", console.styled("cannot be upgraded", "failed"), inspection.refused[name]))
         elif upgrade is not None:
             what = f"{console.count(len(upgrade['plan']), 'change')} ({', '.join(upgrade['classes']) or 'none'})"
             packages = ", ".join(f"{row['name']} {row['from'] or 'none'} -> {row['to'] or 'none'}" for row in upgrade["packages"][:SHOWN])
             more = f" and {len(upgrade['packages']) - SHOWN} more" if len(upgrade["packages"]) > SHOWN else ""
-            said = [packages + more] + ([f"takes no work now: {look.away[name]}"] if name in look.away else [])
+            said = [packages + more] + ([f"takes no work now: {inspection.away[name]}"] if name in inspection.away else [])
             plan = what if upgrade["pending"] else console.styled("has the set already", "ok")
             rows.append((console.styled(name, "node"), place.get(name, ""), plan, "; ".join(text for text in said if text)))
     console.table(("node", "batch", "plan", "what"), rows)

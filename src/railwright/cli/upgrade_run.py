@@ -15,7 +15,7 @@ from railwright import __version__
 from railwright.cli import console
 from railwright.cli.options import Format, settings
 from railwright.cli.session import Conclusion, Session, complete, echo, findings_document, node_document
-from railwright.cli.upgrade import show_look, show_upgrade
+from railwright.cli.upgrade import show_inspection, show_upgrade
 from railwright.events import Echo, Listener, RunOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
 from railwright.inventory import GROUP, Inventory
@@ -139,7 +139,7 @@ def dry_run(request: Request) -> ExitCode:
         console.print_json({"release": release.name, "nodes": nodes, "order": names, "batches": coming, "away": found.away,
                             "refused": found.refused})  # fmt: skip
     else:
-        show_look(names, coming, found, outcome)
+        show_inspection(names, coming, found, outcome)
         if full:
             console.say(console.styled("nothing could begin:", "failed"), full)
         console.say(f"{console.count(len(found.pending), 'node')} of {len(names)} to upgrade, in {_many(len(coming))}")
@@ -214,7 +214,7 @@ def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) ->
     executor = Playbooks(session.inventory, base | site.consent, site.pins, shows, echo if settings.debug else None)
     rules = site.site.rules
     was_ready = state.ready
-    if not was_ready and (code := _look(journal, executor, site, tell)) is not None:
+    if not was_ready and (code := _inspect(journal, executor, site, tell)) is not None:
         return code
     engine = Engine(executor, journal, rules, site.site.gate, tell, scheduled=site.site.scheduled, reboot_s=site.site.reboot_s)
     through = engine.roll_out(resumed=was_ready)
@@ -223,7 +223,7 @@ def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) ->
     return _report(request, site, state, through=through)
 
 
-def _look(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[str], None]) -> ExitCode | None:
+def _inspect(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[str], None]) -> ExitCode | None:
     """Every node, before anything begins; an exit code where nothing can. What it refuses is an end: there is nothing to resume."""
     names, rules = list(journal.state.nodes), site.site.rules
     outcome = executor.execute("preflight", names, {})

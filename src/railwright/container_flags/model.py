@@ -81,26 +81,27 @@ class _Said:
     problems: list[str] = field(default_factory=list)
 
 
-def container(node: str, look: Mapping[str, Any], options: Options, job: Job) -> Container:
-    said = _Said(notes=[" ".join(str(note).split()) for note in _list(look.get("notes"))])
+def container(node: str, answer: Mapping[str, Any], options: Options, job: Job) -> Container:
+    said = _Said(notes=[" ".join(str(note).split()) for note in _list(answer.get("notes"))])
     here = _Said() if options.form in ("kubernetes", "containerfile") else said  # those are no matter of this node's runtimes
-    runtime = _runtime(look, options, here)
-    gpus = len(_list(look.get("gpus"))) if options.gpu != "none" else 0
-    cpus, mems = _numa(look, options, said)
+    runtime = _runtime(answer, options, here)
+    gpus = len(_list(answer.get("gpus"))) if options.gpu != "none" else 0
+    cpus, mems = _numa(answer, options, said)
     started = launch(options.command, job, options.processes or gpus or None)
     said.notes += started.notes
-    cuda = _cuda(look, options, gpus, said)
+    cuda = _cuda(answer, options, gpus, said)
     return Container(
-        node=node, hostname=_name(look.get("hostname")) or node, runtime=runtime, options=options, image=options.image or IMAGE,
-        devices=tuple(DEVICES + name for name in _devices(look, options, said)), variables=_variables(look, said), files=_files(look, said),
-        gpu=_gpu(look, runtime, options, gpus, here), gpus=gpus, cpus=cpus, mems=mems, job=job, launch=started, cuda=cuda,
-        system=_system(look, options, said), notes=tuple(dict.fromkeys(said.notes)), problems=tuple(dict.fromkeys(said.problems)),
+        node=node, hostname=_name(answer.get("hostname")) or node, runtime=runtime, options=options, image=options.image or IMAGE,
+        devices=tuple(DEVICES + name for name in _devices(answer, options, said)),
+        variables=_variables(answer, said), files=_files(answer, said),
+        gpu=_gpu(answer, runtime, options, gpus, here), gpus=gpus, cpus=cpus, mems=mems, job=job, launch=started, cuda=cuda,
+        system=_system(answer, options, said), notes=tuple(dict.fromkeys(said.notes)), problems=tuple(dict.fromkeys(said.problems)),
     )  # fmt: skip
 
 
-def _devices(look: Mapping[str, Any], options: Options, said: _Said) -> list[str]:
+def _devices(answer: Mapping[str, Any], options: Options, said: _Said) -> list[str]:
     """rdma_cm, then every uverbs that there is; umad and issm, which can do harm to the fabric, only when they are asked for."""
-    found = look.get("infiniband") or {}
+    found = answer.get("infiniband") or {}
     rows = [row for row in _list(found.get("uverbs")) if isinstance(row, dict)]
     names = [str(row.get("name")) for row in rows]
     mad = [str(name) for name in _list(found.get("mad"))] if options.mad else []
@@ -109,7 +110,7 @@ def _devices(look: Mapping[str, Any], options: Options, said: _Said) -> list[str
     good = [name for name in names + mad if name not in odd]
     if not names:
         said.problems.append("the captured tree has no uverbs device: it must hold dev/infiniband, or sys/class/infiniband_verbs"
-                             if look.get("captured") else
+                             if answer.get("captured") else
                              "this node has no /dev/infiniband/uverbs device: load its driver (railwright plan), then ask again")
     if found.get("rdma_cm") is True:
         return ["rdma_cm", *good]
@@ -117,10 +118,10 @@ def _devices(look: Mapping[str, Any], options: Options, said: _Said) -> list[str
     return good
 
 
-def _variables(look: Mapping[str, Any], said: _Said) -> dict[str, str]:
+def _variables(answer: Mapping[str, Any], said: _Said) -> dict[str, str]:
     """NCCL's, by name. NCCL_CONF_FILE and the like are not among them: the node's file has only what the inventory says."""
     found = {}
-    for name, value in sorted((look.get("variables") or {}).items()):
+    for name, value in sorted((answer.get("variables") or {}).items()):
         if not _VARIABLE.fullmatch(str(name)) or not isinstance(value, str) or not value.isprintable():
             said.problems.append(f"{name!r} in the node's NCCL settings is no variable with a printable value")
         else:
@@ -130,17 +131,17 @@ def _variables(look: Mapping[str, Any], said: _Said) -> dict[str, str]:
     return found
 
 
-def _files(look: Mapping[str, Any], said: _Said) -> tuple[str, ...]:
+def _files(answer: Mapping[str, Any], said: _Said) -> tuple[str, ...]:
     """NCCL_TOPO_FILE and the like: the container reads them where the variables say they are."""
-    found = [str(path) for path in _list(look.get("files"))]
+    found = [str(path) for path in _list(answer.get("files"))]
     odd = [path for path in found if not _PATH.fullmatch(path) or ".." in path.split("/")]
     said.problems += [f"{path!r} is no path that a container could be given" for path in odd]
     return tuple(path for path in found if path not in odd)
 
 
-def _runtime(look: Mapping[str, Any], options: Options, said: _Said) -> str:
+def _runtime(answer: Mapping[str, Any], options: Options, said: _Said) -> str:
     """A docker whose daemon does not answer comes last: it starts nothing."""
-    rows = {str(row.get("name")): row for row in _list(look.get("runtimes")) if isinstance(row, dict)}
+    rows = {str(row.get("name")): row for row in _list(answer.get("runtimes")) if isinstance(row, dict)}
     there = [name for name in ("docker", "podman", "nerdctl") if name in rows]
     if options.runtime in ("auto", "none"):
         known = sorted(there, key=lambda name: name == "docker" and rows[name].get("daemon") is None)
@@ -152,12 +153,12 @@ def _runtime(look: Mapping[str, Any], options: Options, said: _Said) -> str:
     return options.runtime
 
 
-def _gpu(look: Mapping[str, Any], runtime: str, options: Options, gpus: int, said: _Said) -> str | None:
+def _gpu(answer: Mapping[str, Any], runtime: str, options: Options, gpus: int, said: _Said) -> str | None:
     if not gpus:
         return None
-    row = next((row for row in _list(look.get("runtimes")) if isinstance(row, dict) and row.get("name") == runtime), {})
-    toolkit = look.get("toolkit") or {}
-    specs = any("all" in _list(spec.get("devices")) for spec in _list(look.get("cdi")) if isinstance(spec, dict))
+    row = next((row for row in _list(answer.get("runtimes")) if isinstance(row, dict) and row.get("name") == runtime), {})
+    toolkit = answer.get("toolkit") or {}
+    specs = any("all" in _list(spec.get("devices")) for spec in _list(answer.get("cdi")) if isinstance(spec, dict))
     if options.gpu == "nvidia":
         if "nvidia" not in _list(row.get("runtimes")):
             said.notes.append("docker has no runtime nvidia here; role containers registers it (containers_gpu: nvidia)")
@@ -177,14 +178,14 @@ def _gpu(look: Mapping[str, Any], runtime: str, options: Options, gpus: int, sai
     return "gpus"
 
 
-def _numa(look: Mapping[str, Any], options: Options, said: _Said) -> tuple[str | None, str | None]:
+def _numa(answer: Mapping[str, Any], options: Options, said: _Said) -> tuple[str | None, str | None]:
     """(CPUs, memory nodes) near what --near names."""
     if options.near is None:
         return None, None
     places: dict[str, Any] = {}
-    for at, gpu in enumerate(_list(look.get("gpus"))):
+    for at, gpu in enumerate(_list(answer.get("gpus"))):
         places |= dict.fromkeys((f"gpu{at}", str(gpu.get("pci"))), gpu.get("numa_node"))
-    for hca in _list(look.get("hcas")):
+    for hca in _list(answer.get("hcas")):
         names = [str(hca.get(key)) for key in ("name", "rail", "pci") if hca.get(key)]
         places |= dict.fromkeys(names, hca.get("numa_node"))
     if options.near not in places:
@@ -192,39 +193,39 @@ def _numa(look: Mapping[str, Any], options: Options, said: _Said) -> tuple[str |
         said.problems.append(f"--near {options.near}: no HCA, rail or GPU of this node; allowed: {', '.join(allowed) or 'none'}")
         return None, None
     number = places[options.near]
-    cpus = (look.get("numa") or {}).get(str(number))
+    cpus = (answer.get("numa") or {}).get(str(number))
     if number is None or not isinstance(cpus, str) or not _CPUS.fullmatch(cpus):
         said.notes.append(f"the kernel does not say which NUMA node {options.near} is near: no CPUs are chosen")
         return None, None
     return cpus, str(int(number))
 
 
-def _cuda(look: Mapping[str, Any], options: Options, gpus: int, said: _Said) -> CudaFit | None:
+def _cuda(answer: Mapping[str, Any], options: Options, gpus: int, said: _Said) -> CudaFit | None:
     """Judged where there is a GPU and an image. A node's word about an image is checked for its form by the catalogue."""
-    found = (look.get("image") or {}).get("variables") or {}
+    found = (answer.get("image") or {}).get("variables") or {}
     if not gpus or (options.image is None and options.image_cuda is None):
         return None
     cuda = options.image_cuda or image_cuda(_string(found.get("CUDA_VERSION")), _string(found.get("NVIDIA_REQUIRE_CUDA")))
-    driver = _string(look.get("driver"))
+    driver = _string(answer.get("driver"))
     fit = cuda_fit(cuda, driver if driver is not None and _NAME.fullmatch(driver) else None)
     (said.problems if fit.fits is False else said.notes).append(fit.message)
     return fit
 
 
-def _system(look: Mapping[str, Any], options: Options, said: _Said) -> ImageSystem:
+def _system(answer: Mapping[str, Any], options: Options, said: _Said) -> ImageSystem:
     """A problem of the image is one only where an image is to be made."""
-    system = image_system(_base(look, options), _name(look.get("arch")) or "x86_64", options.spec)
+    system = image_system(_base(answer, options), _name(answer.get("arch")) or "x86_64", options.spec)
     if system.problem is not None and options.form == "containerfile":
         said.problems.append(system.problem)
     return system
 
 
-def _base(look: Mapping[str, Any], options: Options) -> tuple[str, str] | None:
+def _base(answer: Mapping[str, Any], options: Options) -> tuple[str, str] | None:
     """``--image-os ubuntu22.04``, or Ubuntu's own labels, which images made from Ubuntu's keep."""
     if options.image_os is not None:
         found = re.fullmatch(r"([a-z-]+)([0-9][0-9.]*)", options.image_os)
         return (found.group(1), found.group(2)) if found is not None else None
-    labels = (look.get("image") or {}).get("labels") or {}
+    labels = (answer.get("image") or {}).get("labels") or {}
     name, version = (_string(labels.get(f"org.opencontainers.image.{key}")) for key in ("ref.name", "version"))
     return (name, version) if name == "ubuntu" and version is not None and re.fullmatch(r"[0-9]{2}\.[0-9]{2}", version) else None
 

@@ -158,12 +158,12 @@ def status(state_dir: Path | None = None) -> list[NodeStatus]:
     if state is None:
         return []
 
-    def look(node: Node) -> NodeStatus:
+    def status_of(node: Node) -> NodeStatus:
         number = machine.pid(state, node)
         alive = number is not None
         return NodeStatus(node.name, alive, number, node.ssh_port, alive and reach.answers(node))
 
-    return _each(state.nodes, look)
+    return _each(state.nodes, status_of)
 
 
 def ssh_argv(node: str, command: list[str] | None = None, *, state_dir: Path | None = None) -> list[str]:

@@ -49,7 +49,7 @@ class Engine:
         """Until every node is done (True), or a batch fails, or too many nodes are away. Raises what the executor raises."""
         if resumed:
             self._journal.add({"kind": "resume"})
-            if not self._look() or not self._again():
+            if not self._inspect() or not self._again():
                 return False
         while self._waiting():
             batch = self._next()
@@ -57,7 +57,7 @@ class Engine:
                 return self._stop(self._no_room())
             if not self._batch(batch, self._state.batches + 1):
                 return False
-            if self._waiting() and not self._look():
+            if self._waiting() and not self._inspect():
                 return False
         return self._finish()
 
@@ -100,7 +100,7 @@ class Engine:
             return False
         if lost:
             return self._stop("nothing begins: " + "; ".join(f"{name}: {end['message']}" for name, end in lost.items()))
-        return not nodes or not self._waiting() or self._look()
+        return not nodes or not self._waiting() or self._inspect()
 
     def _ended(self, ends: Mapping[str, dict[str, Any]], step: str = "") -> None:
         """Write down how nodes ended, by default at the step that they are at, and say it."""
@@ -137,7 +137,7 @@ class Engine:
             if attempt == 0:
                 self._tell(f"waiting: {self._no_room()}")
             self._pause(PAUSE_SECONDS)
-            if not self._look():
+            if not self._inspect():
                 return []
         return []
 
@@ -176,7 +176,7 @@ class Engine:
         except CommandError as error:
             return RunOutcome({name: HostOutcome(name, "failed", message=str(error)) for name in names})
 
-    def _look(self) -> bool:
+    def _inspect(self) -> bool:
         """Ask the schedulers which nodes take no work. False when they do not say: then nobody may be drained."""
         if not self._scheduled:
             return True

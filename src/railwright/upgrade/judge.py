@@ -113,15 +113,15 @@ def _unproved(lease: dict[str, Any] | None, scheduler: dict[str, Any] | None) ->
     return (lease or {}).get("step") == "change" or (scheduler or {}).get("by") == "us"
 
 
-def ready(look: Inspection, rules: Rules) -> Record:
-    return {"kind": "ready", "canary": canaries(look.pending, rules)}
+def ready(inspection: Inspection, rules: Rules) -> Record:
+    return {"kind": "ready", "canary": canaries(inspection.pending, rules)}
 
 
-def no_room(look: Inspection, rules: Rules) -> str:
+def no_room(inspection: Inspection, rules: Rules) -> str:
     """Why nothing could begin although every node may be upgraded; '' where something can."""
-    if not look.pending or next_batch(look.pending, canaries(look.pending, rules), rules, look.away):
+    if not inspection.pending or next_batch(inspection.pending, canaries(inspection.pending, rules), rules, inspection.away):
         return ""
-    away = ", ".join(f"{name} {why}" for name, why in look.away.items())
-    left = [name for name in look.pending if name in look.away]
+    away = ", ".join(f"{name} {why}" for name, why in inspection.away.items())
+    left = [name for name in inspection.pending if name in inspection.away]
     first = f"; begin with what is away itself: --limit {','.join(left)}" if left else ""
     return f"upgrade_max_unavailable allows {rules.most} away, and so many are already: {away}{first}"

@@ -59,7 +59,7 @@ def test_once_the_change_has_begun_the_lease_says_so_to_its_end(node: Node) -> N
     later = take(node, OURS)
     assert (later.changed, later.lease) == (False, OURS._replace(step="change"))
     assert not take(node, OURS._replace(step="change")).changed
-    assert take(node, OURS._replace(step="change"), look=True).lease.step == "change"
+    assert take(node, OURS._replace(step="change"), dry=True).lease.step == "change"
 
 
 def test_another_run_is_refused_in_one_line_that_says_who_and_what_to_do(node: Node) -> None:
@@ -91,11 +91,11 @@ def test_taken_over_it_is_the_others_no_more(node: Node) -> None:
     assert read(node) == OURS
 
 
-@pytest.mark.parametrize("look", [False, True])
-def test_what_the_other_one_changed_is_still_to_be_proved(node: Node, look: bool) -> None:
+@pytest.mark.parametrize("dry", [False, True])
+def test_what_the_other_one_changed_is_still_to_be_proved(node: Node, dry: bool) -> None:
     take(node, OTHER._replace(step="change"))
-    assert take(node, OURS, force=True, look=look).lease == OURS._replace(step="change")
-    assert read(node) == (OTHER if look else OURS)._replace(step="change")
+    assert take(node, OURS, force=True, dry=dry).lease == OURS._replace(step="change")
+    assert read(node) == (OTHER if dry else OURS)._replace(step="change")
 
 
 def test_of_many_at_once_exactly_one_gets_it(node: Node) -> None:
@@ -198,13 +198,13 @@ def test_names_of_runs(node: Node, run: str) -> None:
 
 
 def test_a_look_changes_nothing_and_says_what_would_be(node: Node) -> None:
-    assert take(node, OURS, look=True).lease == OURS
+    assert take(node, OURS, dry=True).lease == OURS
     assert not node.file.exists()
     take(node, OTHER)
     with pytest.raises(RailwrightError):
-        take(node, OURS, look=True)
-    assert take(node, OURS, force=True, look=True).before == OTHER
-    assert give_back(node, OTHER.run, OTHER.controller, look=True)[0]
+        take(node, OURS, dry=True)
+    assert take(node, OURS, force=True, dry=True).before == OTHER
+    assert give_back(node, OTHER.run, OTHER.controller, dry=True)[0]
     assert read(node) == OTHER
 
 
