@@ -84,7 +84,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     recorded = recorded_addresses(observed)
     for rail in desired.rails:
         if observed.link(rail).mtu is not None:
-            changes += live_changes(rail, observed, recorded)
+            changes += live_changes(rail, observed, recorded.get(rail.rail, []))
     if not desired.manage_addresses:
         return changes + persistent.udev_changes(desired.rails, desired.others, observed)
     changes += stale_rule_changes(desired, observed)

@@ -75,21 +75,6 @@ def netplan(node: "Node") -> None:
 EVERY = [networkd, ifupdown, networkmanager, netplan]
 
 
-@pytest.mark.parametrize("manager", EVERY)
-def test_rails_that_change_places_leave_no_address_behind(node: "Node", manager: "Callable[[Node], None]") -> None:
-    """Each finds the other's address on its new interface: ours, by the other one's file, and no site's that is to be kept."""
-    pair(node, SUBNETS)
-    manager(node)
-    node.carry_out(node.plan())
-    live(node, SUBNETS)
-    first, second = node.values["rails"]
-    first["value"], second["value"] = second["value"], first["value"]
-    assert [(change.before, change.after) for change in node.plan() if change.what.startswith("address of")] == [
-        (SUBNETS[1], SUBNETS[0]), (SUBNETS[0], SUBNETS[1])]
-    node.link("eth1", "3", mtu=9000, addresses=[SUBNETS[0], "192.0.2.1/24"])
-    assert node.change("address of rail1 (eth1)").after == f"{SUBNETS[1]}, 192.0.2.1/24", "what a site put there stays"
-
-
 @pytest.mark.parametrize("addresses", WISHES, ids=["flat", "flat6", "subnets", "subnets6"])
 @pytest.mark.parametrize("setup", EVERY)
 def test_from_nothing_to_nothing_left(node: "Node", setup: "Callable[[Node], None]", addresses: tuple[str, str]) -> None:
