@@ -30,6 +30,7 @@ SITE = {
     "rdma_stack": "doca",
     "rdma_stack_version": "3.2.3",
     "rdma_mtu": 9000,
+    "rdma_qos_profile": "none",  # the stand-in stack has no rdma_cm; test_qos.py has
     "rdma_consent": ["link", "restart", "reload"],
     "validate_perftest": False,
 }
