@@ -11,12 +11,12 @@ import time
 from typing import Any, List, Optional, Sequence
 
 from ..host.host import Host
+from ..observe.processes import start_time
 from ..observe.tcp_ports import listening
 from ..rules.comparisons import VerdictSubject, number_text, verdict
 from ..rules.gpudirect import DMABUF
 from ..types import Verdict
 from .gdr_pairs import Pair
-from .nccl_tests.processes import start_time
 from .perftest import TOOLS, Measurement, Options, arguments, figure, reason
 from .perftest_node import POLL_S, READY_S, RUN_DIR, Server, check_test, is_alive
 

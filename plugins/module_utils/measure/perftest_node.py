@@ -17,13 +17,13 @@ from ..errors import RailwrightError
 from ..formats import sysfs_values
 from ..formats.outside import is_digits, json_object, list_or_empty, rows, whole
 from ..host.host import Host
+from ..observe.processes import start_time
 from ..observe.tcp_ports import listening
 from ..observe.traffic_counters import Watched, snapshot
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
 from . import counter_verdicts
 from .counter_verdicts import FAULTS, LINK, SUSPECT, judge_deltas
-from .nccl_tests.processes import start_time
 from .perftest import TOOLS, Limits, Measurement, Options, arguments, figure, judge_figure, life_time, reason, where_of
 
 RUN_DIR = "/run/railwright"

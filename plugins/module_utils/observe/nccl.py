@@ -18,6 +18,7 @@ from ..formats.nccl_conf import conf_lines, conf_variables
 from ..formats.outside import is_digits
 from ..host.host import CUT, Host
 from .nics import ancestors
+from .processes import boot_time, start_time
 
 CONF = "/etc/nccl.conf"
 PROFILE_D = "/etc/profile.d"
@@ -115,7 +116,6 @@ SYSTEMD = "/run/systemd/system"  # there where systemd runs: sd_booted(3)
 AT_LOGIN = ("/etc/environment", "/etc/security/pam_env.conf", "/root/.ssh/environment")
 OLD_CONNECTION = "%s changed after this ssh connection had begun (ControlPersist keeps one); run it again when that has ended"
 USER_HZ = 100  # of every architecture that GPU nodes have: proc(5)
-_BOOT = re.compile(r"^btime ([0-9]{1,18})$", re.MULTILINE)
 _UPTIME = re.compile(r"([0-9]{1,12})\.")
 _NAME = re.compile(r"NCCL_[A-Z0-9_]{1,58}\Z")
 # Where somebody sets a variable for everybody, in the order in which they are looked through.
@@ -198,12 +198,10 @@ def _ssh(host: Host) -> Carrier:
 
 def _changed_since(host: Host, sshd: str) -> List[str]:
     """Which files of sshd and pam_env are newer than the connection: they are read when it begins, and ssh's ControlPersist keeps it."""
-    fields = (host.read("/proc/%s/stat" % sshd) or "").rpartition(") ")[2].split()
-    boot = _BOOT.search(host.read("/proc/stat") or "")
-    uptime = _UPTIME.match(host.read("/proc/uptime") or "")
-    if len(fields) < 20 or not is_digits(fields[19]) or boot is None or uptime is None:
+    ticks, boot, uptime = start_time(host, sshd), boot_time(host), _UPTIME.match(host.read("/proc/uptime") or "")
+    if ticks is None or not is_digits(ticks) or boot is None or uptime is None:
         return []
-    begun, now = int(boot.group(1)) + int(fields[19]) / USER_HZ, int(boot.group(1)) + int(uptime.group(1)) + 1
+    begun, now = boot + int(ticks) / USER_HZ, boot + int(uptime.group(1)) + 1
     return [path for path in AT_LOGIN if begun < (host.mtime(path) or 0) <= now]  # a stamp from the future says nothing
 
 

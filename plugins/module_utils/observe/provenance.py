@@ -12,6 +12,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ..formats.outside import is_digits
 from ..host.host import Host
 from ..types import FILE, PACKAGE, UNIT, Change
+from .processes import boot_time
 
 DPKG_LOGS = ("/var/log/dpkg.log", "/var/log/dpkg.log.1")
 # 2026-11-21 13:00:07 upgrade rdma-core:amd64 44.0-2 45.0-1
@@ -92,10 +93,10 @@ def package_origin(host: Host, name: str, steps: Sequence[Step]) -> Origin:
 def unit_origin(host: Host, name: str) -> Origin:
     """systemd's own time of the last change of state, counted from the boot."""
     text = host.run(SHOW + (name,)).out.partition("=")[2].strip()
-    boot = re.search(r"^btime ([0-9]{1,18})$", host.read("/proc/stat") or "", re.MULTILINE)
+    boot = boot_time(host)
     if not is_digits(text) or text == "0" or boot is None:
         return UNKNOWN
-    return Origin(int(boot.group(1)) + int(text) / 1e6, "the unit changed its state")
+    return Origin(boot + int(text) / 1e6, "the unit changed its state")
 
 
 def _words(step: Step) -> str:

@@ -197,7 +197,7 @@ def test_names_of_runs(node: Node, run: str) -> None:
         take(node, OURS._replace(run=run))
 
 
-def test_a_look_changes_nothing_and_says_what_would_be(node: Node) -> None:
+def test_a_dry_run_changes_nothing_and_says_what_would_be(node: Node) -> None:
     assert take(node, OURS, dry=True).lease == OURS
     assert not node.file.exists()
     take(node, OTHER)

@@ -20,6 +20,7 @@ from typing import ContextManager, Dict, List, NamedTuple, Optional, Sequence, S
 from ...errors import RailwrightError
 from ...formats.outside import is_digits
 from ...host.host import SEARCH_PATH, Host
+from ...observe.processes import start_time
 
 MARKER = "RAILWRIGHT_BENCH"
 KILL_AFTER_S = 10  # between TERM and KILL: mpirun needs some to end its ranks on the other nodes
@@ -163,16 +164,6 @@ def _status(host: Host, log: str, user: str) -> Tuple[Optional[int], Optional[fl
         text = host.read(log + STATUS, 64) or ""
     found = re.match(r"([0-9]{1,3}) ([0-9]{1,9}\.[0-9]{3})\n\Z", text)
     return (int(found.group(1)), float(found.group(2))) if found is not None else (None, None)
-
-
-def start_time(host: Host, pid: int) -> Optional[str]:
-    """Field 22 of /proc/PID/stat; None when there is no such process, or only what is left of it (a zombie).
-
-    The name in field 2 may hold spaces and brackets, so count from its end.
-    """
-    text = host.read("/proc/%d/stat" % pid, 4096)
-    fields = text.rpartition(")")[2].split() if text else []
-    return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else None
 
 
 def real_user(host: Host, pid: int) -> Optional[int]:
