@@ -42,7 +42,6 @@ ERDMA_DRIVER_ROWS = (
 )
 
 
-KINDS = ("repository", "key", "package", "archive")
 PINS = ("sha256", "fingerprint", "commit", "operator")
 FORMS = {"sha256": r"[0-9a-f]{64}", "fingerprint": r"[0-9A-F]{40}", "commit": r"[0-9a-f]{40}"}
 FORM_WORDS = {
@@ -59,7 +58,7 @@ class Artifact(NamedTuple):
     name: str  # stable: the key of rdma_artifact_pins
     version: str
     url: str
-    kind: str  # one of KINDS
+    kind: str  # a key of OPERATOR_PIN
     pin: str  # one of PINS
     value: Optional[str]
     source: str

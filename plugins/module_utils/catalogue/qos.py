@@ -34,11 +34,6 @@ class QosProfile(NamedTuple):
         return self.tc & 3
 
     @property
-    def pfc_mask(self) -> int:
-        """One bit for each lossless priority, as dcbnl and the switches' tables have it."""
-        return sum(1 << priority for priority in self.lossless)
-
-    @property
     def rdma_cm_tos(self) -> int:
         """What cma_roce_tos takes: connections by RDMA-CM must ride the same queue as NCCL's, which makes its own."""
         return self.tc

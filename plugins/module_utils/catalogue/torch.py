@@ -49,13 +49,11 @@ RELEASES = (
     Release("2.0.0", "11.7", "2.14.3", ("3.8", "3.11")),
 )
 NEWEST = RELEASES[0].version
-FIRST_SAFE = "2.6.0"  # CVE-2025-32434: before it, loading a checkpoint runs what its author put there, weights_only or not
-FIRST_SAFE_SOURCE = "PyTorch (security advisory GHSA-53q9-r3pm-6pq6)"
-OLDEST_PYTHON = "3.9"  # the oldest that a supported system ships (EL 9); 3.8 ended in October 2024
-OLDEST_PYTHON_SOURCE = "PEP 569 (3.8: last release October 2024)"
-# Kernels for Blackwell are in builds for CUDA 12.8 and later: 2.7.0 has sm_100 in the one for 12.8 and not in that for 12.6.
+FIRST_SAFE = "2.6.0"  # GHSA-53q9-r3pm-6pq6, CVE-2025-32434: before it, loading a checkpoint runs what its author put there
+OLDEST_PYTHON = "3.9"  # the oldest that a supported system ships (EL 9); 3.8 ended in October 2024 (PEP 569)
+# Kernels for Blackwell are in builds for CUDA 12.8 and later: 2.7.0 has sm_100 in the one for 12.8 and not in that for 12.6
+# (moi90/pytorch_compute_capabilities: the architectures that each build has).
 BLACKWELL_CUDA = "12.8"
-BLACKWELL_SOURCE = "moi90/pytorch_compute_capabilities (table of the architectures that each build has)"
 
 
 def find_release(version: str) -> Optional[Release]:

@@ -64,20 +64,20 @@ def test_defaults_name_rows_that_fit(fabric: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "tc", "dscp", "ecn", "priority", "pfc_mask"),
+    ("name", "tc", "dscp", "ecn", "priority"),
     [
-        ("dscp26-prio3", 106, 26, 2, 3, 0b00001000),
-        ("scnet-dscp34-prio4", 136, 34, 0, 4, 0b00010000),
-        ("oci-dscp10", 41, 10, 1, 1, 0b00000010),
+        ("dscp26-prio3", 106, 26, 2, 3),
+        ("scnet-dscp34-prio4", 136, 34, 0, 4),
+        ("oci-dscp10", 41, 10, 1, 1),
     ],
 )
-def test_traffic_class_arithmetic(name: str, tc: int, dscp: int, ecn: int, priority: int, pfc_mask: int) -> None:
+def test_traffic_class_arithmetic(name: str, tc: int, dscp: int, ecn: int, priority: int) -> None:
     """The numbers of the sources, not of our formula."""
     profile = qos_profile(name)
     assert profile is not None
     assert (profile.tc, profile.dscp, profile.ecn, profile.priority) == (tc, dscp, ecn, priority)
     assert priority == dscp >> 3
-    assert (profile.pfc_mask, profile.lossless, profile.ets) == (pfc_mask, (priority,), ())
+    assert (profile.lossless, profile.ets) == ((priority,), ())
     assert profile.rdma_cm_tos == tc, "RDMA-CM would open its connections in another queue than NCCL"
     assert len(QOS_PROFILES) == 3
 

@@ -27,17 +27,17 @@ def chosen(spec: Spec | None) -> QosProfile:
 
 
 def numbers(profile: QosProfile) -> tuple[Any, ...]:
-    return (profile.tc, profile.dscp, profile.ecn, profile.priority, profile.lossless, profile.pfc_mask, profile.cnp_dscp,
+    return (profile.tc, profile.dscp, profile.ecn, profile.priority, profile.lossless, profile.cnp_dscp,
             profile.cnp_priority, profile.ets, profile.rdma_cm_tos)
 
 
 @pytest.mark.parametrize(("custom", "expected"), [
-    ({"tc": 106}, (106, 26, 2, 3, (3,), 0b1000, 48, 6, (), 106)),
-    ({"dscp": 26}, (106, 26, 2, 3, (3,), 0b1000, 48, 6, (), 106)),
-    ({"dscp": "34", "lossless": ["4", 3]}, (138, 34, 2, 4, (3, 4), 0b11000, 48, 6, (), 138)),
-    ({"tc": 105, "cnp_dscp": 40}, (105, 26, 1, 3, (3,), 0b1000, 40, 5, (), 105)),
+    ({"tc": 106}, (106, 26, 2, 3, (3,), 48, 6, (), 106)),
+    ({"dscp": 26}, (106, 26, 2, 3, (3,), 48, 6, (), 106)),
+    ({"dscp": "34", "lossless": ["4", 3]}, (138, 34, 2, 4, (3, 4), 48, 6, (), 138)),
+    ({"tc": 105, "cnp_dscp": 40}, (105, 26, 1, 3, (3,), 40, 5, (), 105)),
     ({"tc": 106, "lossless": None, "ets": [50, 0, 0, 50, 0, 0, 0, 0]},
-     (106, 26, 2, 3, (3,), 0b1000, 48, 6, (50, 0, 0, 50, 0, 0, 0, 0), 106)),
+     (106, 26, 2, 3, (3,), 48, 6, (50, 0, 0, 50, 0, 0, 0, 0), 106)),
 ], ids=["tc", "dscp", "text", "cnp", "ets"])
 def test_what_is_not_said_follows_from_what_is(judge: Judge, custom: dict[str, object], expected: tuple[Any, ...]) -> None:
     spec, findings = judge(rdma_qos_profile="custom", rdma_qos_custom=custom)

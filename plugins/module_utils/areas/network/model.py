@@ -6,7 +6,7 @@ they and the ownership rules may inspect, so that all of them stay pure.
 """
 
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...types import INTERFACE, Change, Op, Subject
 from ..common.files import HEADER, FileState, is_ours
@@ -144,14 +144,10 @@ def header(rails: Tuple[DesiredInterface, ...]) -> str:
     return HEADER + "".join("# Rail %s has address %s\n" % (rail.rail, rail.address) for rail in rails if rail.address is not None)
 
 
-def recorded_addresses(observed: Observed) -> Dict[str, List[str]]:
-    """Rail name -> addresses that files of ours put there."""
-    found: Dict[str, List[str]] = {}
-    for state in observed.files.values():
-        if state.text and is_ours(state.text):
-            for name, address in RECORD.findall(state.text):
-                found.setdefault(name, []).append(address)
-    return found
+def recorded_addresses(observed: Observed) -> List[str]:
+    """What files of ours put on any rail's interface: rails that change places find each other's address there."""
+    texts = [state.text for state in observed.files.values() if state.text and is_ours(state.text)]
+    return [address for text in texts for _rail, address in RECORD.findall(text)]
 
 
 def by_name(rail: DesiredInterface) -> bool:

@@ -80,11 +80,11 @@ def observe(host: Host, desired: Desired) -> Observed:
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
     """Live values before the files: a manager that is told about a file takes off by itself what is no longer in it."""
-    changes: List[Change] = []
+    changes = [change for rail in desired.rails for change in routes.crossing_changes(rail, observed, carrying(rail, observed))]
     recorded = recorded_addresses(observed)
     for rail in desired.rails:
         if observed.link(rail).mtu is not None:
-            changes += live_changes(rail, observed, recorded.get(rail.rail, []))
+            changes += live_changes(rail, observed, recorded)
     if not desired.manage_addresses:
         return changes + persistent.udev_changes(desired.rails, desired.others, observed)
     changes += stale_rule_changes(desired, observed)
@@ -119,7 +119,7 @@ def live_changes(rail: DesiredInterface, observed: Observed, recorded: List[str]
         changes.append(broadcast_change(rail, link, disruption))
     stale = [address for address in recorded if address != rail.address and address in link.addresses]
     moving = bool(stale) or (rail.address is not None and rail.address not in link.addresses)
-    found = [tuple(words.split()) for words in link.routes]
+    found = routes.own_routes(link)
     if moving:
         kept = [address for address in link.addresses if address not in stale and address != rail.address]
         after = ([rail.address] if rail.address is not None else []) + kept

@@ -75,6 +75,23 @@ def netplan(node: "Node") -> None:
 EVERY = [networkd, ifupdown, networkmanager, netplan]
 
 
+@pytest.mark.parametrize("manager", EVERY)
+def test_rails_that_change_places_leave_no_address_behind(node: "Node", manager: "Callable[[Node], None]") -> None:
+    """Each finds the other's address on its new interface: ours, by the other one's file, and no site's that is to be kept."""
+    pair(node, SUBNETS)
+    manager(node)
+    node.carry_out(node.plan())
+    live(node, SUBNETS)
+    first, second = node.values["rails"]
+    first["value"], second["value"] = second["value"], first["value"]
+    assert [(change.before, change.after) for change in node.plan() if change.what.startswith("address of")] == [
+        (SUBNETS[1], SUBNETS[0]), (SUBNETS[0], SUBNETS[1])]
+    removed = [op.argv[1:] for change in node.plan() for op in change.ops if "del" in op.argv]
+    assert [argv[:2] for argv in removed] == [("-4", "route")] * 2 + [("addr", "del")] * 2, "with the last address the kernel drops routes"
+    node.link("eth1", "3", mtu=9000, addresses=[SUBNETS[0], "192.0.2.1/24"])
+    assert node.change("address of rail1 (eth1)").after == f"{SUBNETS[1]}, 192.0.2.1/24", "what a site put there stays"
+
+
 @pytest.mark.parametrize("addresses", WISHES, ids=["flat", "flat6", "subnets", "subnets6"])
 @pytest.mark.parametrize("setup", EVERY)
 def test_from_nothing_to_nothing_left(node: "Node", setup: "Callable[[Node], None]", addresses: tuple[str, str]) -> None:
@@ -185,13 +202,15 @@ def ready(node: "Node", addresses: tuple[str, str] = FLAT) -> "Node":
 
 def test_a_route_by_another_rail_is_no_route_of_this_one(node: "Node") -> None:
     live(ready(node), FLAT, devices=("eth1", "eth1"))
-    change, = node.plan()
-    assert (change.what, change.disruption) == (ROUTE, "link")
-    assert change.before == ["10.10.0.0/24 dev eth1", "from 10.10.0.12"]
-    assert [op.argv for op in change.ops] == [
+    crossing, missing = node.plan()
+    assert (crossing.what, crossing.disruption) == ("route by another interface of rail1 (eth2)", "link")
+    assert (crossing.before, crossing.after) == (["10.10.0.0/24 dev eth1"], None)
+    assert [(op.argv, op.undo) for op in crossing.ops] == [(
         ("ip", "-4", "route", "del", "10.10.0.0/24", "dev", "eth1", "table", "47911"),
+        (("ip", "-4", "route", "replace", "10.10.0.0/24", "dev", "eth1", "table", "47911", "proto", "static"),))]
+    assert (missing.what, missing.before) == (ROUTE, ["from 10.10.0.12"])
+    assert [op.argv for op in missing.ops] == [
         ("ip", "-4", "route", "replace", "10.10.0.0/24", "dev", "eth2", "table", "47911", "proto", "static")]
-    assert change.ops[0].undo == (("ip", "-4", "route", "replace", "10.10.0.0/24", "dev", "eth1", "table", "47911", "proto", "static"),)
 
 
 @pytest.mark.parametrize("addresses", [FLAT, FLAT_6])
