@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.verdicts import FABRIC_WITHOUT
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import device_floor
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, site_profile
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import on_another_network
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
@@ -72,8 +73,8 @@ def ports_of(view: dict[str, Any] | None, tests: list[Measurement]) -> list[dict
     """Every HCA port of the tests once, with its driver and its interfaces, as the node itself has told them."""
     facts = (view or {}).get("facts") or {}
     qos = facts.get("qos")
-    drivers = {str(hca.get("name")): hca.get("driver") for hca in objects(facts.get("hcas"))}
-    nics = objects(qos.get("nics")) if isinstance(qos, dict) else []
+    drivers = {str(hca.get("name")): hca.get("driver") for hca in rows(facts.get("hcas"))}
+    nics = rows(qos.get("nics")) if isinstance(qos, dict) else []
     rails = {(rail["hca"], rail["port"]): rail["netdev"] for rail in (view or {}).get("rails") or []}
     found = {}
     for test in tests:
@@ -83,10 +84,6 @@ def ports_of(view: dict[str, Any] | None, tests: list[Measurement]) -> list[dict
         found[place] = {"rail": test.rail, "hca": test.hca, "port": test.port, "driver": drivers.get(test.hca),
                         "netdevs": [str(netdev) for netdev in netdevs if netdev]}
     return list(found.values())
-
-
-def objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def not_run(node: str, peer: str, rail: str, why: str) -> Verdict:

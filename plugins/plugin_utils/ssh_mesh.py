@@ -8,6 +8,7 @@ new one: from= alone would let in whoever takes over the address of a node.
 import ipaddress
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh.files import NAME, PUBLIC, Member, good_host_keys
 
 ADDRESS_HINT = "set ssh_mesh_addresses of the host"
@@ -180,11 +181,3 @@ def names_of(node: Node) -> list[str]:
     mine = [text for text in given if text in (node.name, node.hostname) or text.lower() in (own, own.partition(".")[0])]
     good = [text for text in mine if NAME.fullmatch(text) and not text.lower().startswith("localhost") and not is_address(text)]
     return list(dict.fromkeys([node.name, *good]))
-
-
-def is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
 from railwright import documents
 from railwright.documents import Form
 
@@ -232,14 +233,14 @@ class Collector:
         if not _is_ours(data):
             return
         result = _result(data)
-        changes = _objects(result.get("plan"))
+        changes = rows(result.get("plan"))
         if isinstance(result.get("plan"), list):
             host.planned = True
             _merge(host.changes, changes, "key")
         if result.get("changed") and not failed:
             _applied(host, result, [str(change.get("key")) for change in changes])
-        _merge(host.problems, _objects(result.get("problems")), "area", "subject", "message")
-        _merge(host.remaining, _objects(result.get("remaining")), "key")
+        _merge(host.problems, rows(result.get("problems")), "area", "subject", "message")
+        _merge(host.remaining, rows(result.get("remaining")), "key")
         drivers = result.get("drivers")
         if isinstance(drivers, dict):
             host.drivers = {str(key): text for key, text in drivers.items() if isinstance(text, str)} or host.drivers
@@ -247,7 +248,7 @@ class Collector:
         if isinstance(notes, list):
             host.notes = list(dict.fromkeys([*host.notes, *(str(note) for note in notes)]))
         if failed:
-            _merge(host.refused, _objects(result.get("refused")), "key")
+            _merge(host.refused, rows(result.get("refused")), "key")
         _keep(host, result)
         action = _action(data).rpartition(".")[2]
         if action == "rdma_measure":
@@ -267,7 +268,7 @@ class Collector:
         if not isinstance(result.get("verdicts"), list):
             return
         host.judged = True
-        verdicts = _objects(result["verdicts"])
+        verdicts = rows(result["verdicts"])
         if joint:  # the last one holds, whole: a node cannot leave a verdict on another one beside it
             for key in (*self._joint.pop(joint, ()), *self._joint.pop("", ())):
                 self._verdicts.pop(key, None)
@@ -314,10 +315,6 @@ def _result(data: Object) -> Object:
     return result if isinstance(result, dict) else {}
 
 
-def _objects(value: Any) -> list[Object]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def _merge(into: list[Object], items: list[Object], *keys: str) -> None:
     """Add what is not there yet: slices of one plan come with several tasks."""
     known = {tuple(str(item.get(key)) for key in keys) for item in into}
@@ -345,7 +342,7 @@ def telling_line(lines: list[str]) -> str:
 
 def failure_message(result: Object) -> str:
     """The one text a person needs out of a failed result: a loop keeps it in its items."""
-    failed_items = [item for item in _objects(result.get("results")) if item.get("failed")]
+    failed_items = [item for item in rows(result.get("results")) if item.get("failed")]
     if failed_items:
         return "; ".join(dict.fromkeys(failure_message(item) for item in failed_items))
     # ansible-core 2.19 puts this before every message of a failed task.

@@ -6,6 +6,7 @@ or 64 bits do not hold, no text that cannot be written as UTF-8 again. ``str.isd
 ``int`` refuses 5,000 digits.
 """
 
+import ipaddress
 import json
 import math
 import re
@@ -97,6 +98,15 @@ def list_or_empty(value: Any) -> List[Any]:
 def mapping(value: Any) -> Dict[str, Any]:
     """An object; {} for what is none."""
     return value if isinstance(value, dict) else {}
+
+
+def is_address(text: str) -> bool:
+    """Whether the text is an IPv4 or IPv6 address without a prefix."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_digits(text: str) -> bool:

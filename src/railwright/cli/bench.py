@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
@@ -160,7 +161,7 @@ HCAS = 8  # ranks whose HCAs are shown; the report has all
 
 def show_figures(bench: dict[str, Any]) -> None:
     _show_table(*rows.versions(bench))
-    for run in rows.objects(bench.get("runs")):
+    for run in objects(bench.get("runs")):
         _show_run(bench, run)
 
 

@@ -7,6 +7,8 @@ Documents may come from an older or newer release, or be cut: nothing but the co
 from collections.abc import Iterator
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from railwright.report.text import size_text
 
 Object = dict[str, Any]
@@ -16,14 +18,6 @@ SIZES = ("size", "type", "out of place us", "busbw GB/s", "wrong", "in place us"
 AFFINITY = ("node", "GPU", "HCA", "port", "path", "near")
 STEPS = ("samples/s", "p50 ms", "p75 ms", "p90 ms", "p95 ms")
 NEAR: dict[object, str] = {True: "yes", False: "no"}
-
-
-def objects(value: Any) -> list[Object]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def members(value: Any) -> Object:
-    return value if isinstance(value, dict) else {}
 
 
 def figure(value: Any, form: str = ".2f") -> str:
@@ -37,7 +31,7 @@ def title(bench: Object, run: Object) -> str:
     node, hosts, ranks = run.get("node"), bench.get("hosts") or [], bench.get("ranks")
     many = f"on {len(hosts)} node{'' if len(hosts) == 1 else 's'}"
     if node:  # launched there for itself alone; the document's number is that of all nodes
-        many, ranks = f"on {node}", len(members(bench.get("gpus")).get(node) or []) or None
+        many, ranks = f"on {node}", len(mapping(bench.get("gpus")).get(node) or []) or None
     parts = [f"{ranks} rank{'' if ranks == 1 else 's'} {many}" if ranks is not None else many, str(bench.get("launcher") or "")]
     return f"{run['collective']}: " + ", ".join(part for part in parts if part)
 
@@ -77,26 +71,26 @@ def ended(run: Object) -> str:
 
 def transport(run: Object) -> str:
     """``NET/IB/GDRDMA 32, P2P 16``: how many connections went which way."""
-    found = members(run.get("transport"))
-    ways = ", ".join(f"{way} {many}" for way, many in members(found.get("connections")).items())
+    found = mapping(run.get("transport"))
+    ways = ", ".join(f"{way} {many}" for way, many in mapping(found.get("connections")).items())
     return ways or ", ".join(str(name) for name in found.get("networks") or []) or "not in the log"
 
 
 def hcas(run: Object) -> list[str]:
     """``rank 0: node1 mlx5_0:1``, in the order of ranks."""
-    found = members(members(run.get("transport")).get("hcas"))
+    found = mapping(mapping(run.get("transport")).get("hcas"))
     return [f"rank {rank}: {', '.join(map(str, found[rank]))}" for rank in sorted(found, key=lambda rank: (len(rank), rank))]
 
 
 def versions(document: Object) -> tuple[Row, list[Row]]:
     """What ran on each node; nodes that are alike share a row."""
-    found = members(document.get("versions"))
-    names = list(dict.fromkeys(name for node in found.values() for name in members(node)))
-    gpus = members(document.get("gpus"))
+    found = mapping(document.get("versions"))
+    names = list(dict.fromkeys(name for node in found.values() for name in mapping(node)))
+    gpus = mapping(document.get("gpus"))
     alike: dict[Row, list[str]] = {}
     for node, values in sorted(found.items()):
         counted = (_counted(gpus.get(node) or []),) if gpus else ()
-        alike.setdefault((*counted, *(str(members(values).get(name) or "-") for name in names)), []).append(node)
+        alike.setdefault((*counted, *(str(mapping(values).get(name) or "-") for name in names)), []).append(node)
     header = ("nodes", *(("GPUs",) if gpus else ()), *names)
     return header, [(", ".join(nodes), *key) for key, nodes in alike.items() if any(cell != "-" for cell in key)]
 
@@ -106,14 +100,14 @@ def _counted(gpus: list[Any]) -> str:
 
 
 def affinity_rows(bench: Object) -> Iterator[Row]:
-    for node, own in sorted(members(bench.get("topology")).items()):
-        for row in objects(members(own).get("matrix")):
+    for node, own in sorted(mapping(bench.get("topology")).items()):
+        for row in objects(mapping(own).get("matrix")):
             cells = [figure(row.get(name)) for name in ("gpu", "hca", "port", "path")]
             yield (node, *cells, NEAR.get(row.get("near"), "-"))
 
 
 def step_row(ddp: Object) -> Row:
-    steps = members(ddp.get("step_ms"))
+    steps = mapping(ddp.get("step_ms"))
     return figure(ddp.get("samples_per_s"), ".1f"), *(figure(steps.get(name)) for name in ("p50", "p75", "p90", "p95"))
 
 

@@ -4,6 +4,8 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from railwright.report import bench as rows
 from railwright.report.cases import Case
 from railwright.report.network import counters, reachability
@@ -67,7 +69,7 @@ TAIL = 20  # lines of a run that broke off; report.json has all that was kept
 def bench(document: dict[str, Any], plots: Sequence[Plot]) -> list[str]:
     """What was judged in one table, then a section a collective. ``plots``: in the order of the runs that measured anything."""
     pictures = {plot.number: plot for plot in plots}
-    runs = rows.objects(document.get("runs"))
+    runs = objects(document.get("runs"))
     facts = {name: rows.figure(document.get(name.lower())) for name in ("Purpose", "Launcher", "Ranks")}
     facts["Hosts in rank order"] = ", ".join(map(str, document.get("hosts") or [])) or "-"
     lines = ["", "## nccl-tests", *_table(("", ""), facts.items()), *_table(*rows.versions(document))]
@@ -93,7 +95,7 @@ def _run(run: dict[str, Any], plot: Plot | None) -> list[str]:
     facts = [f"busbw: {rows.busbw_text(run)}", f"run: {rows.ended(run)}", f"transport: {rows.transport(run)}", *rows.hcas(run)]
     if run.get("argv"):
         facts.append(f"command: {' '.join(run['argv'])}")
-    if settings := rows.members(run.get("environment")):
+    if settings := mapping(run.get("environment")):
         facts.append("environment: " + " ".join(f"{name}={value}" for name, value in settings.items()))
     if not run.get("complete"):
         facts += [f"output: {line}" for line in (run.get("tail") or [])[-TAIL:]]

@@ -7,9 +7,11 @@ Documents may come from an older or newer release, or be cut. What the driver do
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import counter_verdicts as qos
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import SEQUENCE
-from railwright.report.bench import figure, members, objects
+from railwright.report.bench import figure
 from railwright.report.text import markdown_table
 
 Object = dict[str, Any]
@@ -21,15 +23,15 @@ WORDS = {"full": "full MTU", "small": "only small", "none": "no answer", "unknow
 
 def reachability(document: Object | None) -> list[str]:
     """The section of report.md; [] where nothing was pinged."""
-    counts = objects(members(document).get("rails"))
+    counts = objects(mapping(document).get("rails"))
     if not counts:
         return []
     lines = ["", "## Rails between nodes", "", *markdown_table(COUNTS, [[figure(row.get(key)) for key in KEYS] for row in counts])]
     names = [str(row.get("rail")) for row in counts]
-    rows = [row for pair in objects(members(document).get("pairs")) for row in _pair(pair, names)]
+    rows = [row for pair in objects(mapping(document).get("pairs")) for row in _pair(pair, names)]
     if rows:
         lines += ["", *markdown_table(("From", "To", "Rail", *(f"its {name}" for name in names)), rows)]
-    left = members(document).get("pairs_left_out")
+    left = mapping(document).get("pairs_left_out")
     return lines + (["", f"{left} more pairs of nodes are not shown; those with a failure come first."] if left else [])
 
 
@@ -54,7 +56,7 @@ def rows(traffic: Iterable[Object]) -> list[tuple[str, ...]]:
 
 def _row(item: Object) -> tuple[str, ...]:
     own = _counts(item.get("counters"))
-    interfaces = {str(name): _counts(counts) for name, counts in members(item.get("interfaces")).items()}
+    interfaces = {str(name): _counts(counts) for name, counts in mapping(item.get("interfaces")).items()}
     seconds = item.get("seconds")
     return (
         str(item.get("node") or "-"),
@@ -73,7 +75,7 @@ def _row(item: Object) -> tuple[str, ...]:
 
 
 def _counts(value: Any) -> dict[str, int]:
-    return {str(name): many for name, many in members(value).items() if isinstance(many, int)}
+    return {str(name): many for name, many in mapping(value).items() if isinstance(many, int)}
 
 
 def _each(interfaces: dict[str, dict[str, int]], text: Callable[[dict[str, int]], str]) -> str:

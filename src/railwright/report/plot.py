@@ -14,6 +14,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.busbw import JUDGED_FROM
 from railwright.exitcodes import InputError
 from railwright.report import bench as rows
@@ -54,8 +56,8 @@ def series(run: dict[str, Any]) -> Series:
 
 def _points(run: dict[str, Any], half: str, *, wrong: bool = False) -> Points:
     found = []
-    for row in rows.objects(run.get("rows")):
-        values = rows.members(row.get(half))
+    for row in objects(run.get("rows")):
+        values = mapping(row.get(half))
         busbw, size = values.get("busbw"), row.get("size")
         # A row of size 0 has no place on a logarithmic axis; nor has it a bandwidth.
         if isinstance(busbw, int | float) and isinstance(size, int) and size > 0 and (not wrong or values.get("wrong")):
@@ -67,7 +69,7 @@ def plots(run: Run) -> list[Plot]:
     """A picture for each run that measured anything; [] for a record without a benchmark."""
     bench = run.bench or {}
     found: list[Plot] = []
-    for number, own in enumerate(rows.objects(bench.get("runs"))):
+    for number, own in enumerate(objects(bench.get("runs"))):
         now = series(own)
         if not any(now):
             continue
@@ -103,7 +105,7 @@ def _previous(run: Run, own: dict[str, Any]) -> tuple[str, Series | None]:
         alike = all((other.bench or {}).get(key) == (run.bench or {}).get(key) for key in ("launcher", "ranks"))
         if other.inventory != run.inventory or not alike:
             continue
-        for candidate in rows.objects((other.bench or {}).get("runs")):
+        for candidate in objects((other.bench or {}).get("runs")):
             same = all(candidate.get(key) == own.get(key) for key in ("collective", "node"))
             if same and any(series(candidate)):
                 return identity, series(candidate)

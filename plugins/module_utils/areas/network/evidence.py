@@ -8,7 +8,7 @@ for ``key=value`` properties, never for text that is meant for people.
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ...formats.outside import is_digits, json_value, rows, whole
+from ...formats.outside import is_address, is_digits, json_value, rows, whole
 from ...formats.sysfs_values import integer
 from ...host.host import Host
 from ...observe.nics import interface_rows
@@ -115,15 +115,7 @@ def stale_rules(rails: Sequence[DesiredInterface], rules: Rules, addresses: Mapp
     holders = {str(item["local"]): name for name, row in addresses.items() for item in _global_addresses(row)}
     return tuple(StaleRule(route[1], table, holders.get(route[1]))
                  for family in routes.FAMILIES for table, leading in sorted(rules[family].items())
-                 for route in leading if table not in tables and _is_address(route[1]))
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
+                 for route in leading if table not in tables and is_address(route[1]))
 
 
 def _global_addresses(row: Dict[str, Any]) -> List[Dict[str, Any]]:
@@ -136,7 +128,7 @@ def _cidr(item: Dict[str, Any]) -> str:
 
 def _has_address(item: Dict[str, Any]) -> bool:
     address, length = item.get("local"), item.get("prefixlen")
-    if not isinstance(address, str) or not _is_address(address) or not isinstance(length, int):
+    if not isinstance(address, str) or not is_address(address) or not isinstance(length, int):
         return False
     return 0 <= length <= ipaddress.ip_address(address).max_prefixlen
 

@@ -146,9 +146,11 @@ def observe(host: Host, desired: Desired) -> Observed:
     seen: Dict[Tuple[str, str], QosObservation] = {}
     for nic, hca, rail in desired.places:
         told = observe_nic(host, desired.identity, hca, nic.port, nic.netdev)
+        moves = hca.driver in SOFTWARE and rail.netdev not in hca.netdevs  # the rxe area makes it anew here, without what it was told there
+        told = dict(told, rdma_cm=None) if moves else told
         flags = dcbx_flags(host, nic.netdev) if told["dcbx"] not in (None, "host") else ()
         text = (host.read(forced_path(nic)) or "").strip() if told["forced_tc"] else ""
-        seen[nic.netdev, nic.hca] = QosObservation(told, flags, host.exists(CONFIGFS), host.exists(cm_device(nic)),
+        seen[nic.netdev, nic.hca] = QosObservation(told, flags, host.exists(CONFIGFS), host.exists(cm_device(nic)) and not moves,
                                                    "_ip" not in text.partition("\n")[0], carrying(rail, links))
     boot = observe_boot(host, boot_nics(desired, seen, present))
     return Observed(seen, present, observe_units_of_lldpad(host), boot)

@@ -341,6 +341,17 @@ def test_soft_roce_without_dcb_gets_only_rdma_cms_default(make_node: MakeNode) -
     assert node.whats() == []
 
 
+@pytest.mark.parametrize(("interface", "planned"), [("eth1", []), ("eth2", [f"RDMA-CM default{LINK}"])])
+def test_a_soft_roce_device_that_moves_here_has_forgotten_rdma_cms_default(make_node: MakeNode, interface: str, planned: list[str]) -> None:
+    """What configfs says of its name is of the device on the other interface, which the rxe area takes away in the same apply."""
+    node = soft(make_node(tools=(), mlx5=False, ofed=False, rdma_stack="soft_roce"))
+    node.node.put("/sys/class/infiniband/rxe0/ports/1/link_layer", "Ethernet\n")
+    node.apply()
+    device = Hca("rxe0", None, None, "rdma_rxe", (interface,), (1,), (), "Ethernet", (interface,))
+    wanted = roce_qos.desired(node.spec, node.identity()._replace(hcas=(device,)))
+    assert [change.what for change in roce_qos.plan(wanted, roce_qos.observe(node.node, wanted))] == planned
+
+
 def test_soft_roce_on_an_interface_with_dcb_is_set_and_judged(make_node: MakeNode) -> None:
     node = soft(make_node(tools=("dcb",), mlx5=False, ofed=False, rdma_stack="soft_roce"))
     assert node.whats() == [*ALWAYS, f"RDMA-CM default{LINK}"]
