@@ -131,10 +131,10 @@ class World:
         run, again = (self.playbook.run(), self.playbook.run(check=True)) if apply else ({}, {})
         return Moment(self.reach(), run, again)
 
-    def every(self, commands: Mapping[str, list[tuple[str, ...]]]) -> None:
+    def every(self, commands: Mapping[str, list[tuple[str, ...]]], *, check: bool = True) -> None:
         for name, argvs in commands.items():
             for argv in argvs:
-                self.node(name).run(*argv)
+                self.node(name).run(*argv, check=check)
 
     def without(self, name: str) -> None:
         """The inventory loses a node."""
@@ -165,13 +165,13 @@ def story(scenario: str) -> dict[str, Any]:
     world.reboot()
     told["rebooted"] = world.moment()
 
-    # Somebody takes ours away by hand.
+    # Somebody takes ours away by hand. Where a role opened nothing there is nothing to take: the tests below say so, and not this step.
     rule = 'rule family="ipv4" source address="{}" protocol value="tcp" accept'
     world.every({
         "nft": [("nft", "-f", "/etc/nftables.conf")],
         "fwd": [("firewall-cmd", f"--remove-rich-rule={rule.format(world.addresses['bare'])}")],
         "ufw": [("iptables", "-D", "ufw-user-input", "-s", world.addresses["bare"], "-i", ETH0, "-p", "tcp", "-j", "ACCEPT")],
-    })
+    }, check=False)
     told["taken away"] = world.moment()
     told["repaired"] = world.moment(apply=True)
 
