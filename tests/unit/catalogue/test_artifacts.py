@@ -11,7 +11,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
     ARTIFACTS,
     FORMS,
     INDEX,
-    KINDS,
+    OPERATOR_PIN,
     PINS,
     Artifact,
     at_vendor,
@@ -31,7 +31,7 @@ OTHER = "AAAA0000AAAA0000AAAA0000AAAA0000AAAA0000"
 
 @pytest.mark.parametrize("row", ARTIFACTS, ids=[row.name for row in ARTIFACTS])
 def test_each_row_says_how_it_is_recognised_and_where_that_was_read(row: Artifact) -> None:
-    assert row.kind in KINDS
+    assert row.kind in OPERATOR_PIN
     assert row.pin in PINS
     assert row.version
     assert row.source
