@@ -19,7 +19,8 @@ def test_a_rebooted_node_validates_with_no_apply(railwright: Any, on: Any, wait_
     on("node1", "systemctl", "is-system-running", "--wait")
     assert on("node1", "cat", "/proc/sys/kernel/random/boot_id") != before
     run = railwright("validate")
-    assert run.code == 0, [verdict for verdict in run.document["verdicts"] if verdict["status"] != "pass"]
+    failed = [f"{item['node']} {item['check']}: {item['message']}" for item in run.document["verdicts"] if item["status"] == "fail"]
+    assert run.code == 0, "\n".join(failed)
     passed = {verdict["check"] for verdict in run.document["verdicts"] if verdict["status"] == "pass"}
     assert {"perftest.write_bw", "perftest.read_lat", "ping.mtu", "port.active_mtu", "rail.gid"} <= passed, passed
     assert {node: item["status"] for node, item in lossless(run.document).items()} == {"node1": "pass", "node2": "pass"}
