@@ -111,7 +111,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry.options impo
 
 
 def main() -> None:
-    serve(DRAIN, answer)
+    serve(DRAIN, answer, writes=False)
 
 
 if __name__ == "__main__":

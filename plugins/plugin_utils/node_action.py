@@ -60,7 +60,7 @@ class NodeAction(ActionBase):
         return self._passed(name, form_name(arguments), answer)
 
     def packed(self, name: str, arguments: Result) -> Result:
-        """Of a module of ours, what the task did not say itself is one option: entry/node_module.py unpacks it."""
+        """Of a module of ours, what the task did not say itself is one option: entry/response.py unpacks it."""
         if not name.startswith(NAMESPACE):
             return arguments
         own = {key: value for key, value in arguments.items() if key in OWN or key in self._task.args}

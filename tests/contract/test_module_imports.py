@@ -14,17 +14,17 @@ ABSOLUTE = "ansible_collections.railwright.rdma.plugins.module_utils."
 COMMON = {"catalogue", "entry", "errors", "formats", "host", "observe", "rules", "spec", "types"}
 # Module -> the other rooms that it needs, and how many files it brings at most.
 NEEDS: dict[str, tuple[set[str], int]] = {
-    "rdma_bench": ({"measure", "prefix"}, 52),
+    "rdma_bench": ({"measure", "prefix"}, 53),
     "rdma_check": ({"areas", "checks", "measure", "plan"}, 177),
-    "rdma_drain": ({"scheduler"}, 15),
+    "rdma_drain": ({"scheduler"}, 17),
     "rdma_facts": (set(), 58),
-    "rdma_measure": ({"measure"}, 31),
+    "rdma_measure": ({"measure"}, 33),
     "rdma_packages": ({"areas", "plan"}, 45),
     "rdma_prefix": ({"areas", "measure", "prefix"}, 78),
     "rdma_rollback": ({"apply", "areas", "plan", "rollback"}, 163),
-    "rdma_ssh_mesh": ({"areas", "ssh_mesh"}, 17),
+    "rdma_ssh_mesh": ({"areas", "ssh_mesh"}, 19),
     "rdma_state": ({"apply", "areas", "plan"}, 164),
-    "rdma_upgrade": ({"apply"}, 12),
+    "rdma_upgrade": ({"apply"}, 14),
 }
 FILES = {name.removeprefix(BASE).removesuffix(".py") for name in repo.python(BASE) if not name.endswith("/__init__.py")}
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import node_module
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import Body
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import response
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.response import Body
 
 
 class Ended(Exception):
@@ -35,7 +35,7 @@ class Module:
         """What the module ends with on this host, else on this machine."""
         with pytest.MonkeyPatch.context() as patch:
             if host is not None:
-                patch.setattr(node_module, "Host", lambda: host)
+                patch.setattr(response, "Host", lambda: host)
             with pytest.raises(Ended):
-                node_module.respond(self, body, role)
+                response.respond(self, body, role)
         return self.result

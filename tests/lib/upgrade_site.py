@@ -51,7 +51,7 @@ UPGRADE = """#!/usr/bin/python
 import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgrade as upgrade_module
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import respond
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.response import respond
 own = os.path.join(os.environ["NODES"], os.environ["NODE"])
 upgrade_module.PATH = own + ".lease"
 upgrade_module.LOCK = own + ".lock"

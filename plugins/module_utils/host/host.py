@@ -116,8 +116,12 @@ class Host(Writer):
         return None if status is None else status.st_size
 
     def free_bytes(self, path: str) -> Optional[int]:
-        info = self._asked(os.statvfs, path)
+        info = self.filesystem(path)
         return None if info is None else info.f_bavail * info.f_frsize
+
+    def filesystem(self, path: str) -> Optional[os.statvfs_result]:
+        """What statvfs(2) says of the file system that a path is on; None when it is absent."""
+        return self._asked(os.statvfs, path)
 
     def which(self, tool: str) -> Optional[str]:
         """The node's own path of a tool; sbin is searched for ordinary users too."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import drain, node_module
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import drain, response
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerAway, SchedulerError, tool
 from module_double import Module
@@ -21,7 +21,7 @@ PARAMS = {"mode": "inspect", "scheduler": "slurm", "nodes": ["n1"], "reason": RU
 @pytest.fixture
 def slurm(monkeypatch: pytest.MonkeyPatch) -> SlurmHost:
     host = SlurmHost({"n1": ("IDLE", "")})
-    monkeypatch.setattr(node_module, "Host", lambda: host)
+    monkeypatch.setattr(response, "Host", lambda: host)
     return host
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.lib.module_double import Module
 from tests.lib.rooted import RootedHost
 
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import node_module, prefix
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import prefix, response
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import PREFIX
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from field_specs import build_spec
@@ -24,7 +24,7 @@ class Site:
         self.error = error
         self.needed, self.whole = True, True
         self.done: list[str] = []
-        patch.setattr(node_module, "Host", lambda: RootedHost(root))
+        patch.setattr(response, "Host", lambda: RootedHost(root))
         patch.setitem(prefix.PRODUCTS, "thing", prefix.Product(
             "role", lambda *_given: self if wanted else None, lambda spec: str(spec["mpi_install"])))
         (root / "run").mkdir()

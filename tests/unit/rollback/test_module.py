@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal
-from ansible_collections.railwright.rdma.plugins.module_utils.entry import node_module, rollback
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import response, rollback
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Identity, Platform, write_file
 from module_double import Module
 from rooted import RootedHost
@@ -26,7 +26,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / place).mkdir(parents=True)
     (tmp_path / "etc/kept").write_text("original\n")
     (tmp_path / "var/lib/dpkg/status").write_text(DPKG % ("dpkg", "1") + DPKG % ("a", "1"))
-    monkeypatch.setattr(node_module, "Host", lambda: RootedHost(tmp_path))
+    monkeypatch.setattr(response, "Host", lambda: RootedHost(tmp_path))
     monkeypatch.setattr(rollback, "observe_identity", lambda *_arguments: IDENTITY)
     return tmp_path
 
