@@ -40,8 +40,9 @@ from statistics import median
 from typing import Any
 
 from ansible.release import __version__ as ansible_version
-from tests.bench.loopback import NoSshd, nodes
+from tests.bench.loopback import nodes
 from tests.bench.meter import ROOT, Cost, measure
+from tests.lib.ssh_world import NoSshd
 
 from railwright.ansible_env import collection_root, forks
 

@@ -1,27 +1,20 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Up to 254 nodes on this machine: one address of 127.0.0.0/24 each, behind a real sshd of our own with host keys that ssh checks.
-
-Nothing of the machine's own ssh is used or changed: configuration, keys and known_hosts are in a private directory, and sshd listens on
-loopback addresses only and lets in one key.
-"""
+"""A site of many nodes on this machine, each behind a real sshd (tests/lib/ssh_world.py) that lets in one key."""
 
 import json
 import os
 import pwd
 import re
-import shutil
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-LISTEN = 16  # addresses of one sshd: MAX_LISTEN_SOCKS of OpenSSH
+from tests.lib.ssh_world import LISTEN, World, address
+
 RAILS = 8  # of a node, as on machines with eight GPUs
-WAIT_SECONDS = 20.0
 PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 SYSTEM_PYTHON = "/usr/bin/python3"  # looking for one costs every leg another round trip, and finds the wrong one below pyenv
 # What sites of this kind often tune. A node with eight rails has 24 sysctls of its rails alone; here is one interface and so three of
@@ -33,81 +26,21 @@ SYSCTLS = {
     "net.ipv4.tcp_max_syn_backlog": 16384, "vm.swappiness": 10, "vm.max_map_count": 1048576, "fs.aio-max-nr": 1048576,
     "fs.inotify.max_user_instances": 8192,
 }
-PRIVILEGE_SEPARATION = Path("/run/sshd")  # Debian's; its unit makes it, and we do not start the unit
-
-
-class NoSshd(RuntimeError):
-    """sshd is missing or does not start."""
-
-
-def address(number: int) -> str:
-    return f"127.0.0.{number}"
+FIRST_RAIL, RAIL_NETWORK = ip_address("198.18.0.0"), 1 << 14  # RFC 2544's range for benchmarks holds eight networks of this size
+MOST = RAIL_NETWORK - 2
 
 
 @contextmanager
 def nodes(count: int, directory: Path) -> Iterator[Path]:
     """An inventory of ``count`` nodes that answer while the block runs."""
-    if not 1 <= count <= 254:
-        raise ValueError(f"{count} nodes; allowed: 1 to 254")
-    program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if program is None:
-        raise NoSshd("there is no sshd; install it with: tools/need bench")
-    port = free_port()
-    keys(directory, count, port)
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        for first in range(1, count + 1, LISTEN):
-            config = directory / f"sshd_{first}"
-            config.write_text(sshd_config(directory, range(first, min(first + LISTEN, count + 1)), port), encoding="ascii")
-            with (directory / f"sshd_{first}.log").open("wb") as log:
-                started.append(subprocess.Popen([program, "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL, stderr=log))
-        for number in range(1, count + 1):
-            answer(address(number), port, directory)
-        yield inventory(directory, count, port)
-    finally:
-        for process in started:
-            process.terminate()
-        for process in started:
-            process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((address(1), 0))
-        return int(probe.getsockname()[1])
-
-
-def keys(directory: Path, count: int, port: int) -> None:
-    """One host key and one client key, made for this run, and the known_hosts that names every address."""
-    if os.geteuid() == 0:
-        PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
-    for name in ("host", "client"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "bench", "-f", str(directory / name)], check=True)
-    shutil.copy(directory / "client.pub", directory / "authorized_keys")
-    key = (directory / "host.pub").read_text(encoding="ascii").split()[:2]
-    lines = [" ".join((f"[{address(number)}]:{port}", *key)) for number in range(1, count + 1)]
-    (directory / "known_hosts").write_text("\n".join(lines) + "\n", encoding="ascii")
-
-
-def sshd_config(directory: Path, numbers: range, port: int) -> str:
-    """As Debian ships it in what costs time; StrictModes would refuse a directory below a /tmp that others may write to."""
-    lines = [f"Port {port}", *(f"ListenAddress {address(number)}" for number in numbers)]
-    lines += [f"HostKey {directory}/host", f"AuthorizedKeysFile {directory}/authorized_keys", f"PidFile {directory}/sshd_{numbers[0]}.pid"]
-    lines += ["StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no"]
-    lines += ["PermitRootLogin prohibit-password", "MaxStartups 300", "UseDNS no", "Subsystem sftp internal-sftp", "LogLevel ERROR"]
-    return "\n".join(lines) + "\n"
-
-
-def answer(host: str, port: int, directory: Path) -> None:
-    deadline = time.monotonic() + WAIT_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            with socket.create_connection((host, port), timeout=1):
-                return
-        except OSError:
-            time.sleep(0.1)
-    said = " ".join(path.read_text(encoding="utf-8", errors="replace") for path in sorted(directory.glob("sshd_*.log")))
-    raise NoSshd(f"nothing answers on {host}:{port}: {' '.join(said.split())[-400:]}")
+    if not 1 <= count <= MOST:
+        raise ValueError(f"{count} nodes; allowed: 1 to {MOST}")
+    hosts = [address(number) for number in range(1, count + 1)]
+    with World(directory) as world:
+        for first in range(0, count, LISTEN):
+            world.serve(hosts[first : first + LISTEN])
+        world.wait(hosts)
+        yield inventory(directory, count, world.port)
 
 
 def inventory(directory: Path, count: int, port: int) -> Path:
@@ -124,7 +57,7 @@ def inventory(directory: Path, count: int, port: int) -> Path:
         "ansible_remote_tmp": str(directory / "remote"),
         "ansible_python_interpreter": SYSTEM_PYTHON if Path(SYSTEM_PYTHON).exists() else sys.executable,
     }
-    hosts = {f"node{number:03d}": {"ansible_host": address(number), "rdma_rails": rails(number)} for number in range(1, count + 1)}
+    hosts = {f"node{number:05d}": {"ansible_host": address(number), "rdma_rails": rails(number)} for number in range(1, count + 1)}
     site = directory / "site"
     (site / "group_vars" / "all").mkdir(parents=True)
     write(site / "hosts.yml", {"all": {"children": {"rdma": {"hosts": hosts}}}})
@@ -133,11 +66,12 @@ def inventory(directory: Path, count: int, port: int) -> Path:
 
 
 def rails(number: int) -> list[dict[str, Any]]:
-    """Only one can be there on a machine without RDMA. Addresses: RFC 2544's range for benchmarks."""
-    own = own_pci()
-    first = {"pci": own} if own else {"mac": f"02:00:00:{number:02x}:00:00"}
-    matches = [first, *({"mac": f"02:00:00:{number:02x}:00:{rail:02x}"} for rail in range(1, RAILS))]
-    return [{"name": f"rail{rail}", "match": match, "address": f"198.18.{rail}.{number}/24"} for rail, match in enumerate(matches)]
+    """Only one can be there on a machine without RDMA."""
+    own, tail = own_pci(), f"{number >> 8:02x}:{number & 255:02x}"
+    first = {"pci": own} if own else {"mac": f"02:00:00:00:{tail}"}
+    matches = [first, *({"mac": f"02:00:00:{rail:02x}:{tail}"} for rail in range(1, RAILS))]
+    return [{"name": f"rail{rail}", "match": match, "address": f"{FIRST_RAIL + rail * RAIL_NETWORK + number}/18"}
+            for rail, match in enumerate(matches)]
 
 
 def own_pci() -> str | None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from tests.bench.drift import Failed, answers, clean, document, items
-from tests.bench.loopback import address, sshd_config
 from tests.bench.meter import Cost, measure
 
 import repo
+from ssh_world import address, sshd_config
 
 # A child that leaves its parent at once, as ssh does for ControlPersist, and works after that until it is told to end.
 LEAVES = """
@@ -75,6 +75,8 @@ def test_settings_of_the_operator_do_not_count(tmp_path: Path) -> None:
 
 
 def test_sshd_listens_on_loopback_only(tmp_path: Path) -> None:
-    listened = [line for line in sshd_config(tmp_path, range(17, 20), 2222).splitlines() if line.startswith("ListenAddress")]
-    assert listened == [f"ListenAddress {address(number)}" for number in (17, 18, 19)]
+    hosts = [address(number) for number in (1, 250, 251, 1000)]
+    assert hosts == ["127.0.0.1", "127.0.0.250", "127.0.1.1", "127.0.3.250"]
+    listened = [line for line in sshd_config(tmp_path, hosts, 2222).splitlines() if line.startswith("ListenAddress")]
+    assert listened == [f"ListenAddress {host}" for host in hosts]
     assert all(line.split()[1].startswith("127.") for line in listened)
