@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CPU time of one command with everything that it starts, and of nothing else.
+"""CPU time and memory of one command with everything that it starts, and of nothing else.
 
     python -m tests.bench.meter RESULT COMMAND [ARGUMENT…]
 
 The meter is the subreaper of its descendants (prctl(2)): the ssh clients that stay behind for the next task (ControlPersist) come to
 it when Ansible has ended, are ended by it, and count. What the kernel adds up for waited-for children (getrusage(2)) is then
 the whole controller's side. The sshd of the benchmark is nobody's child here, so neither it nor a module that runs on a node counts.
+
+Memory is the most that the tree had at one moment, each page once (proc(5), Pss), asked a few times a second; what the kernel
+noted as the most that one process of it ever had is the least that it can be.
 """
 
 import ctypes
@@ -23,16 +26,18 @@ from typing import Any, NamedTuple
 
 PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 GRACE_SECONDS = 10.0
+SAMPLE_SECONDS = 0.25
 ROOT = Path(__file__).resolve().parents[2]
 
 
 class Cost(NamedTuple):
-    """``cpu_s``: user and system time of the command's whole tree."""
+    """``cpu_s``: user and system time of the command's whole tree; ``rss_mb``: its memory at its largest."""
 
     cpu_s: float
     wall_s: float
     status: int
     output: str
+    rss_mb: float = 0.0
 
 
 def measure(argv: Sequence[str], environment: Mapping[str, str], scratch: Path) -> Cost:
@@ -44,7 +49,8 @@ def measure(argv: Sequence[str], environment: Mapping[str, str], scratch: Path) 
         streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": stream, "stderr": subprocess.STDOUT}
         subprocess.run(meter, cwd=ROOT, env=dict(environment), check=True, **streams)
     found = json.loads(result.read_text(encoding="utf-8"))
-    return Cost(found["cpu_s"], found["wall_s"], found["status"], output.read_text(encoding="utf-8", errors="replace"))
+    said = output.read_text(encoding="utf-8", errors="replace")
+    return Cost(found["cpu_s"], found["wall_s"], found["status"], said, found["rss_mb"])
 
 
 def become_subreaper() -> None:
@@ -53,8 +59,20 @@ def become_subreaper() -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
-def children() -> list[int]:
-    return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii").split()]
+def children(parent: int | None = None) -> list[int]:
+    """Of this process, or of all threads of another one."""
+    lists = Path(f"/proc/{parent or os.getpid()}/task").glob("*/children")
+    return [int(pid) for path in lists for pid in path.read_text(encoding="ascii").split()]
+
+
+def memory_kb(parent: int) -> int:
+    """Of all below ``parent``; one that ends meanwhile has none."""
+    total = 0
+    for pid in children(parent):
+        with suppress(OSError):
+            rows = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+            total += sum(int(row.split()[1]) for row in rows if row.startswith("Pss:")) + memory_kb(pid)
+    return total
 
 
 def reap(deadline: float) -> None:
@@ -69,15 +87,23 @@ def reap(deadline: float) -> None:
         time.sleep(0.02)
 
 
+def waited(process: subprocess.Popen[bytes]) -> int | None:
+    with suppress(subprocess.TimeoutExpired):
+        return process.wait(SAMPLE_SECONDS)
+    return None
+
+
 def main() -> int:
     result, *argv = sys.argv[1:]
     become_subreaper()
     started = time.monotonic()
-    status = subprocess.Popen(argv).wait()
+    process, largest = subprocess.Popen(argv), 0
+    while (status := waited(process)) is None:
+        largest = max(largest, memory_kb(os.getpid()))
     wall = time.monotonic() - started
     reap(time.monotonic() + GRACE_SECONDS)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cost = {"cpu_s": used.ru_utime + used.ru_stime, "wall_s": wall, "status": status}
+    cost = {"cpu_s": used.ru_utime + used.ru_stime, "wall_s": wall, "status": status, "rss_mb": max(largest, used.ru_maxrss) / 1024}
     Path(result).write_text(json.dumps(cost), encoding="utf-8")
     return 0
 

@@ -43,6 +43,12 @@ def test_who_stays_behind_is_counted_and_ended(tmp_path: Path) -> None:
     assert cost.wall_s < 60
 
 
+def test_memory_is_that_of_all_processes_at_one_moment(tmp_path: Path) -> None:
+    child = "held = b'x' * (64 << 20); import time; time.sleep(2)"
+    two = f"import subprocess, sys; [x.wait() for x in [subprocess.Popen([sys.executable, '-c', {child!r}]) for _ in range(2)]]"
+    assert 128 <= measure([sys.executable, "-c", two], os.environ, tmp_path).rss_mb <= 256
+
+
 def test_an_ordinary_playbook_holds_what_drift_found_different() -> None:
     assert items(FINDINGS) == {
         "bench_packages": ["rdma-core"],
