@@ -115,6 +115,11 @@ bench: $(INSTALLED) ## what a node, a megabyte in each parser and a drift of 100
 		$(BIN)/python -m benchmarks.parsers; parsers=$$?; \
 		$(BIN)/python -m tests.bench.drift $(ARGS) && [ $$facts = 0 ] && [ $$node = 0 ] && exit $$parsers
 
+.PHONY: bench-scale
+bench-scale: $(INSTALLED) ## what a drift of 1,000 loopback nodes costs the controller: build/bench/scale.json
+	@tools/need bench
+	@$(BIN)/python -m tests.bench.scale $(ARGS)
+
 .PHONY: constraints
 constraints: $(LINK) ## raise every pinned version (needs the package index), then run make test
 	@tools/need python

@@ -43,7 +43,7 @@ def nodes(count: int, directory: Path) -> Iterator[Path]:
         yield inventory(directory, count, world.port)
 
 
-def inventory(directory: Path, count: int, port: int) -> Path:
+def inventory(directory: Path, count: int, port: int, name: str = "site") -> Path:
     """A RoCE site with eight rails a node; the first one is this machine's own interface, where it has one.
 
     No become: the login user is the one that the benchmark runs as. Everything else that Ansible has a default for is left at it.
@@ -58,7 +58,7 @@ def inventory(directory: Path, count: int, port: int) -> Path:
         "ansible_python_interpreter": SYSTEM_PYTHON if Path(SYSTEM_PYTHON).exists() else sys.executable,
     }
     hosts = {f"node{number:05d}": {"ansible_host": address(number), "rdma_rails": rails(number)} for number in range(1, count + 1)}
-    site = directory / "site"
+    site = directory / name
     (site / "group_vars" / "all").mkdir(parents=True)
     write(site / "hosts.yml", {"all": {"children": {"rdma": {"hosts": hosts}}}})
     write(site / "group_vars" / "all" / "site.yml", common)

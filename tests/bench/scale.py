@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What drift costs the controller on a thousand nodes, beside `ansible -m ping` on a hundred of them.
+
+    python -m tests.bench.scale [--nodes 1000] [--ping-nodes 100] [--output build/bench/scale.json]
+
+Nodes, inventory, environment and meter are those of tests/bench/drift.py: a real sshd an address, checked host keys, Ansible's own
+defaults. CPU time and memory are the driving tree's alone. The nodes' own work, which takes far longer here, is done by this machine's
+cores too, but is not counted. A figure that misses its limit is said, and ends the command with 1; all are written before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible.release import __version__ as ansible_version
+from tests.bench.drift import BIN, Failed, answers, clean
+from tests.bench.loopback import inventory, nodes
+from tests.bench.meter import ROOT, Cost, measure
+from tests.lib.ssh_world import NoSshd
+
+AT_MOST = {"drift_cpu_s": 20.0, "drift_rss_mb": 400.0}  # for a thousand nodes
+AT_LEAST = {"ping_over_drift_per_node": 10.0}
+FULL = 1000  # nodes that the limits are for
+
+
+def main() -> int:
+    options = arguments()
+    try:
+        with tempfile.TemporaryDirectory(prefix="rw-bench-") as name, nodes(options.nodes, Path(name)) as site:
+            document = bench(options, site, Path(name))
+    except (NoSshd, Failed) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 1
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(f"{options.output}: {', '.join(f'{key} {document[key]}' for key in ('nodes', *AT_MOST, *AT_LEAST))}")
+    found = missed(document)
+    for line in found:
+        print(f"bench: {line}", file=sys.stderr)
+    return 1 if found else 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.scale")
+    parser.add_argument("--nodes", type=int, default=FULL)
+    parser.add_argument("--ping-nodes", type=int, default=100)
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "scale.json")
+    return parser.parse_args()
+
+
+def bench(options: argparse.Namespace, site: Path, scratch: Path) -> dict[str, Any]:
+    environment = clean(os.environ, scratch, pipelining=False)
+    few = min(options.ping_nodes, options.nodes)
+    port = json.loads((site / "group_vars" / "all" / "site.yml").read_text(encoding="utf-8"))["ansible_port"]
+    pinged = inventory(scratch, few, port, "few")
+    ping = told("ping", measure([f"{BIN}/ansible", "-i", str(pinged), "rdma", "-m", "ansible.builtin.ping"], environment, scratch))
+    if ping.status != 0:
+        raise Failed(f"ping ended {ping.status}: {' '.join(ping.output.split())[-400:]}")
+    drift = told("drift", measure([f"{BIN}/railwright", "drift", "-i", str(site), "--format", "json"], environment, scratch))
+    answers(drift, options.nodes)
+    return figures(options.nodes, drift, few, ping)
+
+
+def told(name: str, cost: Cost) -> Cost:
+    print(f"{name}: {cost.cpu_s:.1f} s CPU, {cost.rss_mb:.0f} MB, {cost.wall_s:.0f} s", flush=True)
+    return cost
+
+
+def figures(count: int, drift: Cost, few: int, ping: Cost) -> dict[str, Any]:
+    return {
+        "nodes": count, "drift_cpu_s": round(drift.cpu_s, 2), "drift_rss_mb": round(drift.rss_mb), "drift_wall_s": round(drift.wall_s),
+        "ping_nodes": few, "ping_cpu_s": round(ping.cpu_s, 2), "ping_rss_mb": round(ping.rss_mb),
+        "ping_over_drift_per_node": round(ping.cpu_s / few / (drift.cpu_s / count), 1),
+        "ways": next((line for line in drift.output.splitlines() if line.startswith("railwright: ") and " by " in line), ""),
+        "ansible_core": ansible_version, "python": platform.python_version(), "cores": len(os.sched_getaffinity(0)),
+        "load": [round(value, 1) for value in os.getloadavg()],
+    }
+
+
+def missed(document: Mapping[str, Any]) -> list[str]:
+    """What is claimed, and not so."""
+    high = [f"{key} is {document[key]}; claimed: at most {limit:g}" for key, limit in AT_MOST.items() if document[key] > limit]
+    return high + [f"{key} is {document[key]}; claimed: at least {limit:g}" for key, limit in AT_LEAST.items() if document[key] < limit]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
