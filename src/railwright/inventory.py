@@ -10,7 +10,7 @@ import fnmatch
 import importlib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,6 +29,7 @@ from ansible.vars.manager import VariableManager
 
 import ansible_collections.railwright.rdma
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.inventory_facts import suspects
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
@@ -42,6 +43,34 @@ GROUP = "rdma"  # every managed node is in it
 UNREADABLE_VAULT = "is encrypted with Ansible Vault and no password fits; allowed: a password in ANSIBLE_VAULT_PASSWORD_FILE or ansible.cfg"
 HINT = f"allowed: at least one host in group {GROUP}"
 
+FACTS = ("ansible_facts", "ansible_local")  # what nodes have said: nothing of it decides how they are reached
+REACHES = ("inventory_hostname", "inventory_hostname_short")
+
+
+@dataclass(frozen=True)
+class Untemplated:
+    """In place of a connection variable whose template cannot be filled in here."""
+
+    why: str
+
+
+class Connections(Mapping[str, Mapping[str, Any]]):
+    """For each host the variables that decide how it is reached, as plain values. Read when asked for: most verbs never do."""
+
+    def __init__(self, hosts: Mapping[str, Any], read: Callable[[str], Mapping[str, Any]]) -> None:
+        self._hosts, self._read = hosts, read
+
+    def __getitem__(self, host: str) -> Mapping[str, Any]:
+        if host not in self._hosts:
+            raise KeyError(host)
+        return self._read(host)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._hosts)
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
 
 @dataclass(frozen=True)
 class Inventory:
@@ -53,6 +82,8 @@ class Inventory:
     groups: Mapping[str, tuple[str, ...]]  # every group with all its hosts, limited or not
     membership: Mapping[str, tuple[str, ...]]  # host: its groups in Ansible's order of rising precedence
     index: Index
+    connection: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # managed host: its ansible_* variables, or Untemplated
+    suspect_facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # host: keys of ours among its cached facts
     options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
 
     def origin(self, host: str, key: str) -> Origin | None:
@@ -87,17 +118,38 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
         groups = {str(name): tuple(str(host.name) for host in group.get_hosts()) for name, group in manager.groups.items()}
         hosts = _managed(manager, path, limit)
         variables = VariableManager(loader=loader, inventory=manager)
-        membership, values = {}, {}
+        membership, values, suspected = {}, {}, {}
         for host in hosts:
             name = str(host.name)
             membership[name] = tuple(str(group.name) for group in sort_groups(host.get_groups()))
-            values[name] = _values(name, variables.get_vars(host=host), loader, index, membership[name])
+            raw = variables.get_vars(host=host)
+            values[name] = _values(name, raw, loader, index, membership[name])
+            if names := suspects(raw):
+                suspected[name] = tuple(names)
     except AnsibleError as error:
         why = _one_line(error)
         # Ansible does not name the file that no password fits.
         where = index.encrypted[0] if why == UNREADABLE_VAULT and index.encrypted else path
         raise InputError(f"{where}: {why}") from error
-    return Inventory(path, limit, values, groups, membership, index)
+    by_name = {str(host.name): host for host in hosts}
+
+    def read(name: str) -> dict[str, Any]:
+        with _quiet():
+            return _connection(variables.get_vars(host=by_name[name]), loader)
+
+    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), suspected)
+
+
+def _connection(variables: Mapping[str, Any], loader: Any) -> dict[str, Any]:
+    templar = Templar(loader=loader, variables=variables)
+    found: dict[str, Any] = {}
+    for name in variables:
+        if name in REACHES or (name.startswith("ansible_") and name not in FACTS):
+            try:
+                found[str(name)] = plain(_decrypted(templar.template(variables[name])))
+            except AnsibleError as error:
+                found[str(name)] = Untemplated(_one_line(error))
+    return found
 
 
 def _manager(kind: Any, loader: Any, path: Path, said: list[str]) -> Any:
@@ -213,10 +265,11 @@ def _of_plugin(reason: str) -> str:
 def _quiet() -> Iterator[list[str]]:
     """Ansible's warnings stay off the terminal (they are yielded); an inventory that no plugin can read is an error instead."""
     display = Display()
-    shown, fatal = display.display, constants.INVENTORY_ANY_UNPARSED_IS_FAILED
+    shown, fatal, injected = display.display, constants.INVENTORY_ANY_UNPARSED_IS_FAILED, constants.INJECT_FACTS_AS_VARS
     said: list[str] = []
     display.display = lambda message, *_args, **_kwargs: said.append(str(message))
     constants.INVENTORY_ANY_UNPARSED_IS_FAILED = True
+    constants.INJECT_FACTS_AS_VARS = False  # as in our runs: cached facts of nodes would outrank the inventory
     try:
         if AnsibleCollectionConfig.collection_finder is None:  # once in a process
             init_plugin_loader()
@@ -225,4 +278,4 @@ def _quiet() -> Iterator[list[str]]:
         yield said
     finally:
         display.display = shown
-        constants.INVENTORY_ANY_UNPARSED_IS_FAILED = fatal
+        constants.INVENTORY_ANY_UNPARSED_IS_FAILED, constants.INJECT_FACTS_AS_VARS = fatal, injected
