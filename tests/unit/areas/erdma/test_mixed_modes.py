@@ -10,7 +10,8 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_consent import ActionModule, mixed_modes
+from ansible_collections.railwright.rdma.plugins.action.rdma_consent import ActionModule, plans_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.consent import mixed_modes
 
 pytestmark = pytest.mark.core
 MIXED = (
@@ -30,7 +31,7 @@ def variables(**plans: Any) -> dict[str, Any]:
 
 
 def test_a_mix_names_both_camps_the_larger_first() -> None:
-    assert mixed_modes(variables(cpu1=plan("N"), gpu1=plan("Y"), gpu2=plan("Y")), "rdma_plan") == MIXED
+    assert mixed_modes(plans_of(variables(cpu1=plan("N"), gpu1=plan("Y"), gpu2=plan("Y")), "rdma_plan")) == MIXED
 
 
 @pytest.mark.parametrize(
@@ -47,12 +48,12 @@ def test_a_mix_names_both_camps_the_larger_first() -> None:
     ],
 )
 def test_what_is_no_mix(plans: dict[str, Any]) -> None:
-    assert mixed_modes(variables(**plans), "rdma_plan") is None
+    assert mixed_modes(plans_of(variables(**plans), "rdma_plan")) is None
 
 
 def test_many_nodes_are_counted() -> None:
     plans = {f"n{number}": plan("Y" if number else "N") for number in range(9)}
-    assert "on n1, n2, n3 and 5 more" in str(mixed_modes(variables(**plans), "rdma_plan"))
+    assert "on n1, n2, n3 and 5 more" in str(mixed_modes(plans_of(variables(**plans), "rdma_plan")))
 
 
 def consent(task_vars: dict[str, Any], **arguments: Any) -> dict[str, Any]:

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Whether a plan may be carried out: its problems, the classes that need consent, and what all nodes' plans say together. Pure."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import WORDS
+from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING, needs_consent
+
+SHOWN = 3  # nodes named before the rest is counted
+
+
+def judged_plan(plan: dict[str, Any], consent: Sequence[str], mixed: str | None, *, consent_needed: bool) -> dict[str, Any]:
+    """``refused``, and the failure where there is one. ``mixed``: what mixed_modes found."""
+    refused = [change for change in plan["plan"] if needs_consent(change["disruption"], consent)]
+    problems = [f"{item['area']}: {item['subject']}: {item['message']}" for item in plan.get("problems", [])]
+    if problems or mixed is not None:
+        return {"refused": refused, "failed": True, "msg": "; ".join(problems + ([mixed] if mixed is not None else []))}
+    if refused and consent_needed:
+        return {"refused": refused, "failed": True, "msg": refusal_text(refused)}
+    return {"refused": refused}
+
+
+def refusal_text(refused: list[dict[str, Any]]) -> str:
+    """One line for every class: what it means, which changes need it, and how to give it."""
+    classes = sorted({change["disruption"] for change in refused})
+    needs = "; ".join(
+        f"{name} ({DISRUPTION_MEANING[name]}): " + ", ".join(change["what"] for change in refused if change["disruption"] == name)
+        for name in classes
+    )
+    wanted = ", ".join(classes)
+    return f"refused without consent; nothing was changed. Needed: {needs}. To allow it, add {wanted} to rdma_consent in the inventory."
+
+
+def mixed_modes(plans: Iterable[tuple[str, dict[str, Any] | None]]) -> str | None:
+    """Why no node may be changed; None where all agree. ``plans``: each node with its plan, if it has one.
+
+    Every plan says what its node will talk (``erdma``: mode and letter); what the inventory alone shows is lint's to say.
+    """
+    camps: dict[str, list[str]] = {}
+    for node, plan in plans:
+        letter = planned_letter(plan)
+        if letter is not None:
+            camps.setdefault(letter, []).append(node)
+    if len(camps) < 2:
+        return None
+    parts = sorted(camps.items(), key=lambda item: (-len(item[1]), item[0]))
+    return ("erdma: erdma_mode: nodes in different modes cannot talk RDMA to each other, and these would be: "
+            f"{'; '.join(f'{WORDS[letter]} on {first_of(nodes, SHOWN)}' for letter, nodes in parts)}. Nothing was changed on any of them; "
+            "set one erdma_mode for all (compat and ofed are one on the wire), and erdma_driver: leave on none that runs in another")
+
+
+def planned_letter(plan: dict[str, Any] | None) -> str | None:
+    """A node's own words, and nothing but a letter that we know."""
+    found = (plan or {}).get("erdma")
+    letter = found.get("letter") if isinstance(found, dict) else None
+    return letter if isinstance(letter, str) and letter in WORDS else None
