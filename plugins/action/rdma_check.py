@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Controller side of rdma_check: what is expected comes from the inventory, and so do rails, which other nodes connect to.
-
-One round trip a node: the module goes to Python's input over the connection (Ansible's pipelining) instead of making a directory, copying
-a file, running and removing it, which is an ssh client each. Where the operator has said anything about pipelining, that holds.
-"""
+"""Controller side of rdma_check: what is expected comes from the inventory, and so do rails, which other nodes connect to."""
 
 import time
 from typing import Any
@@ -19,9 +15,6 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import
 from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import drift_summary
 
 MODULE = "railwright.rdma.rdma_check"
-PIPELINING = "pipelining"
-# sudo's words where its policy has requiretty, which pipelining cannot serve: nothing has run then.
-NO_TTY = "you must have a tty to run sudo"
 Result = dict[str, Any]
 
 
@@ -33,11 +26,7 @@ class ActionModule(StepAction):
     def answer(self, result: Result, variables: Result, options: Result) -> Result:
         spec, mode, node = host_spec(self._templar, variables), options["mode"], str(variables["inventory_hostname"])
         arguments = {"mode": mode, "node": node, "spec": spec.as_dict(), "now": time.time()}
-        ours = self._one_trip(variables)
-        answer: Result = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
-        if ours and answer.get("failed") and NO_TTY in f"{answer.get('module_stderr')}{answer.get('module_stdout')}{answer.get('msg')}":
-            self._connection.set_option(PIPELINING, False)
-            answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
+        answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
         if mode == "verdicts":
             return result | with_address(spec, variables, answer)
         if not answer.get("failed"):
@@ -46,19 +35,6 @@ class ActionModule(StepAction):
                 found = [item for item in answer["findings"] if (item["expected"], item["found"]) != (None, None)]
                 answer.update(diff=diffs((item["key"], item["found"], item["expected"]) for item in found), changed=bool(found))
         return result | answer
-
-    def _one_trip(self, variables: Result) -> bool:
-        """Whether pipelining is on because of us. The connection is this task's own: nobody else sees it."""
-        if not self._connection.has_pipelining:
-            return False
-        try:
-            _value, origin = self._connection.get_option_and_origin(PIPELINING, hostvars=variables)
-        except KeyError:  # a connection that has no such choice
-            return False
-        if origin != "default":
-            return False
-        self._connection.set_option(PIPELINING, True)
-        return True
 
 
 def with_address(spec: Spec, variables: Result, answer: Result) -> Result:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side of the preflight: one shell round trip, judged here, with no need for Python on the node."""
 
+import re
 import time
 from typing import Any
 
@@ -8,6 +9,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import h
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import probe_command
 from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import Told, explicit_interpreter, judged_probe
+
+PATH = re.compile(r"(/[\w.+-]+)+")
 
 
 class ActionModule(NodeAction):
@@ -24,4 +27,7 @@ class ActionModule(NodeAction):
         received = time.time()
         node = str(variables.get("inventory_hostname", ""))
         result.update(judged_probe(spec, node, Told(answer["stdout"], answer["rc"], answer["stderr"], sent, received), explicit))
+        found = result.get("interpreter")
+        if found and not explicit and PATH.fullmatch(found):  # Ansible's own fact: its modules look for no interpreter then
+            result["ansible_facts"] = {"discovered_interpreter_python": found}
         return result

@@ -45,6 +45,11 @@ python:
   returned: when the node answered
   type: str
   sample: Python 3.11.2 (/usr/bin/python3)
+interpreter:
+  description: The path of that interpreter, which Ansible uses from then on where the inventory names none.
+  returned: when the node answered
+  type: str
+  sample: /usr/bin/python3
 bootstrap_argv:
   description: The commands that install Python, in order; empty when there is one.
   returned: when the node answered

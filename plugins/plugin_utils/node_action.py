@@ -3,6 +3,10 @@
 
 Before anything is sent, no fact of a node may bear the name of a key of ours. What is sent is logged nowhere on the node: it carries
 values of the inventory. What comes back is bounded in time and size (answers/wire.py), then in form (answers/gate.py).
+
+To inspect a node is one round trip: the module goes to Python's input over the connection (Ansible's pipelining) instead of making a
+directory, copying a file, running and removing it, which is an ssh client each. Where the operator has said anything about pipelining,
+that holds.
 """
 
 import re
@@ -10,10 +14,11 @@ import time
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
 from .answers import wire
+from .answers.form import shortened
 from .answers.gate import NAMESPACE, passed
 from .diffs import clean_diff
 from .inventory_facts import without_facts
@@ -24,6 +29,13 @@ JOB = re.compile(r"j[0-9]{1,12}\.[0-9]{1,10}")  # Ansible's name of a job
 POLL_S = 5.0
 OWN = ("mode", "product", "benchmark", "private_key")  # options all the same: the gate's, and the one that AnsibleModule hides
 LOCAL = ("local", "ansible.builtin.local")
+PIPELINING = "pipelining"
+# sudo's words where its policy has requiretty, which pipelining cannot serve: nothing has run then.
+NO_TTY = "you must have a tty to run sudo"
+# What mkdir, cp and Python say where Ansible's files find no room, and how much of it is shown.
+NO_ROOM = re.compile("No space left on device|Read-only file system|Disk quota exceeded|No usable temporary directory")
+SAID = 300
+NOT_RUN = (0, 5, 255)  # 5: of sshpass; 255: of ssh
 QUIET = {"ansible_no_target_syslog": True}
 # Modes that only inspect, and modules without modes; the others may download, build or measure for hours.
 INSPECTING = (
@@ -37,6 +49,7 @@ class NodeAction(ActionBase):
 
     TRANSFERS_FILES = False
     _away = False
+    _said: Result  # what the last command answered
 
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> Result:
         refused = without_facts(task_vars or {})
@@ -51,13 +64,48 @@ class NodeAction(ActionBase):
     ) -> Result:
         """Ansible's own, with the answer through the gate. ``seconds``: how long it may take; None: by the module's mode."""
         name, arguments = str(module_name or self._task.action), dict(module_args or {})
-        self._limit(seconds or (wire.INSPECT_S if step_of(arguments) in INSPECTING else wire.CHANGE_S))
+        inspects = step_of(arguments) in INSPECTING
+        self._limit(seconds or (wire.INSPECT_S if inspects else wire.CHANGE_S))
+        one_trip = inspects and name.startswith(NAMESPACE) and not self._task.async_val and self._one_trip(task_vars)
+        answer = self._answer(name, arguments, task_vars, more)
+        if one_trip:
+            self._connection.set_option(PIPELINING, False)
+            if answer.get("failed") and NO_TTY in output_of(answer):
+                answer = self._answer(name, arguments, task_vars, more)
+        if answer.get("failed") and NO_ROOM.search(output_of(answer)):
+            raise no_room(output_of(answer))
+        return self._passed(name, form_name(arguments), answer)
+
+    def _answer(self, name: str, arguments: Result, variables: Any, more: Result) -> Result:
         try:
-            answer = super()._execute_module(
-                module_name=name, module_args=self.packed(name, arguments), task_vars={**(task_vars or {}), **QUIET}, **more)
+            found: Result = super()._execute_module(
+                module_name=name, module_args=self.packed(name, arguments), task_vars={**(variables or {}), **QUIET}, **more)
         except wire.Exceeded as error:
             raise AnsibleActionFail(str(error)) from None  # said once
-        return self._passed(name, form_name(arguments), answer)
+        return found
+
+    def _one_trip(self, variables: Any) -> bool:
+        """Whether pipelining is on because of us. The connection is this task's own: nobody else sees it."""
+        if not self._connection.has_pipelining:
+            return False
+        try:
+            _value, origin = self._connection.get_option_and_origin(PIPELINING, hostvars=variables)
+        except KeyError:  # a connection that has no such choice
+            return False
+        if origin != "default":
+            return False
+        self._connection.set_option(PIPELINING, True)
+        return True
+
+    def _make_tmp_path(self, *arguments: Any, **named: Any) -> str:
+        """Ansible calls a node unreachable where it cannot make its directory; one that says why has been reached."""
+        self._said = {"rc": 0}
+        try:
+            return str(super()._make_tmp_path(*arguments, **named))
+        except AnsibleConnectionFailure:
+            if self._said["rc"] in NOT_RUN:
+                raise
+        raise no_room(f"{self._said['stderr']} {self._said['stdout']}")
 
     def packed(self, name: str, arguments: Result) -> Result:
         """Of a module of ours, what the task did not say itself is one option: entry/response.py unpacks it."""
@@ -71,6 +119,7 @@ class NodeAction(ActionBase):
             answer: Result = super()._low_level_execute_command(*arguments, **named)
         except wire.Exceeded as error:
             raise AnsibleActionFail(str(error)) from None
+        self._said = answer
         return answer
 
     def cleanup(self, *force: Any, **named: Any) -> None:
@@ -167,6 +216,19 @@ def form_name(arguments: dict[str, Any]) -> str | None:
     """Which of its module's forms an answer must have (answers/forms.py)."""
     kind = arguments.get("product") or arguments.get("benchmark")
     return f"{kind}.{step_of(arguments)}" if kind else step_of(arguments)
+
+
+def output_of(answer: Result) -> str:
+    """What came in place of a module's answer."""
+    return f"{answer.get('module_stderr', '')} {answer.get('module_stdout', '')}"
+
+
+def no_room(said: str) -> AnsibleActionFail:
+    """Of a node that does not take Ansible's own files."""
+    found = NO_ROOM.search(said)
+    text = said[max(0, said.rfind("\n", 0, found.start())):] if found else said
+    why = "the node's disk is full or read-only" if found else "Ansible cannot make its temporary directory on the node"
+    return AnsibleActionFail(f"{why}: {shortened(' '.join(text.split()), SAID)}")
 
 
 def text_of(warning: Any) -> str:

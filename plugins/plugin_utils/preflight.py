@@ -40,8 +40,9 @@ def judged_probe(spec: Spec, node: str, told: Told, explicit: str | None) -> dic
     if python and (note := too_new(python, core_version)):
         warnings.append(note)
     result: dict[str, Any] = {
-        "changed": False, "python_missing": python is None, "python": str(python) if python else None, "bootstrap_argv": commands,
-        "bootstrap_command": command_line(commands), "platform": dict(identity.platform._asdict()), "kernel": identity.kernel,
+        "changed": False, "python_missing": python is None, "python": str(python) if python else None,
+        "interpreter": python.path if python else None, "bootstrap_argv": commands, "bootstrap_command": command_line(commands),
+        "platform": dict(identity.platform._asdict()), "kernel": identity.kernel,
         "problems": as_dicts(problems), "warnings": warnings,
     }
     if python is None and not problems:

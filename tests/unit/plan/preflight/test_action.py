@@ -60,6 +60,15 @@ def test_a_good_node_passes_with_its_facts() -> None:
     assert (result["platform"]["id"], result["kernel"]) == ("debian", "6.1.0-26-amd64")
 
 
+@pytest.mark.parametrize(("told", "interpreter", "set_to"), [
+    ("3.11.2 /usr/bin/python3\n", None, "/usr/bin/python3"), ("3.11.2 /usr/bin/python3\n", "auto_silent", "/usr/bin/python3"),
+    ("3.11.2 /usr/bin/python3\n", "/usr/bin/python3", None), ("3.11.2 /usr/bin/python3; reboot\n", None, None), ("", None, None)])
+def test_the_interpreter_is_known_to_ansible_from_then_on(told: str, interpreter: str | None, set_to: str | None) -> None:
+    """Unless the inventory names one; a path that a shell would read as more is left to Ansible."""
+    result = run({"python": told}, **({"ansible_python_interpreter": interpreter} if interpreter else {}))
+    assert result.get("ansible_facts") == ({"discovered_interpreter_python": set_to} if set_to else None)
+
+
 def test_a_node_without_python_passes_with_the_command_that_brings_it() -> None:
     result = run({"python": ""}, preflight_python_package="python3.11")
     assert not result.get("failed")
