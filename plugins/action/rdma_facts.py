@@ -3,9 +3,8 @@
 
 from typing import Any, ClassVar
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import refusal
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
-from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import facts_summary
+from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import with_facts_summary
 
 MODULE = "railwright.rdma.rdma_facts"
 
@@ -17,12 +16,8 @@ class ActionModule(StepAction):
 
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         del options
-        result.update(self._execute_module(module_name=MODULE, module_args={}, task_vars=variables))
-        if "rdma" not in result:
-            return result
-        try:
-            result["summary"] = facts_summary(str(variables["inventory_hostname"]), result["rdma"])
-        except (AttributeError, LookupError, TypeError, ValueError) as error:  # the gate lets parts of them through in any form
-            return refusal(MODULE, f"its facts have another form ({type(error).__name__})")
-        result["ansible_facts"] = {**result.get("ansible_facts", {}), "rdma": result["rdma"]}
+        answer = self._execute_module(module_name=MODULE, module_args={}, task_vars=variables)
+        result = with_facts_summary(MODULE, str(variables["inventory_hostname"]), {**result, **answer})
+        if "rdma" in result:
+            result["ansible_facts"] = {**result.get("ansible_facts", {}), "rdma": result["rdma"]}
         return result

@@ -11,6 +11,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked_text
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import stack_summary
 
+from .answers.gate import refusal
 from .text import printable, short
 
 Object = Mapping[str, Any]
@@ -51,6 +52,16 @@ def facts_summary(node: str, facts: Object) -> list[str]:
     drivers = [f"{label}: {text}" for label, text in stack_summary(facts).items()]
     ports = [f"{hca['name']} port {port['number']}: {_port(port)}" for hca in facts["hcas"] for port in hca["ports"]]
     return _under(node, f"{system(facts)}, {_count(ports, 'RDMA port')}", [*drivers, *ports])
+
+
+def with_facts_summary(module: str, node: str, result: dict[str, Any]) -> dict[str, Any]:
+    """The result of rdma_facts with its summary; the failure where its facts have another form."""
+    if "rdma" not in result:
+        return result
+    try:
+        return {**result, "summary": facts_summary(node, result["rdma"])}
+    except (AttributeError, LookupError, TypeError, ValueError) as error:  # the gate lets parts of them through in any form
+        return refusal(module, f"its facts have another form ({type(error).__name__})")
 
 
 def system(facts: Object) -> str:

@@ -17,7 +17,7 @@ import re
 import signal
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
@@ -125,12 +125,15 @@ NO_HOSTS = ("leaves us with no hosts to target", "no hosts matched", "Could not 
 
 def run_playbook(
     playbook: str, inventory: Path, limit: str | None = None, extra_vars: Mapping[str, Any] | None = None, listener: Listener | None = None,
-    echo: Echo | None = None,
+    echo: Echo | None = None, nodes: Sequence[str] | None = None,
 ) -> RunOutcome:  # fmt: skip
-    """Run ``railwright.rdma.<playbook>``. Raises InputError or RunError when no host was reached at all,
+    """Run ``railwright.rdma.<playbook>``, on these nodes alone if they are given. Raises InputError or RunError when no host was reached at all,
     KeyboardInterrupt when the operator stopped it."""
     collector = Collector(listener, echo)
     with tempfile.TemporaryDirectory(prefix="railwright-") as private, stoppable() as stop:
+        if nodes is not None:
+            (Path(private) / "nodes").write_text("\n".join(nodes) + "\n", encoding="utf-8")
+            limit = f"@{private}/nodes"
         status = _run(Path(private), f"{NAMESPACE}.{playbook}", inventory, limit, dict(extra_vars or {}), collector, stop)
     outcome = collector.finish()
     outcome.canceled = status == "canceled" or stop.asked

@@ -7,13 +7,15 @@ else is dropped: facts, hosts and groups for the inventory, statistics, what the
 
 from typing import Any
 
-from .form import DATA, Choice, Misfit, fitted, plain
+from .form import DATA, Choice, Misfit, fitted, plain, shortened
 from .forms import FORMS
 
 NAMESPACE = "railwright.rdma."
 MESSAGE_LIMIT = 16 * 1024  # characters
 OUTPUT_LIMIT = 64 * 1024  # of what a module or a command printed: the end of it
 LINES_LIMIT = 100  # warnings
+NO_PYTHON = ("the node has no Python that can be used: `railwright apply` installs one, or ansible_python_interpreter names one "
+             "(docs/guide.md)")
 # What any module may say beside its own keys.
 TEXTS = ("msg", "skip_reason")
 STREAMS = ("stdout", "stderr", "module_stdout", "module_stderr")
@@ -79,6 +81,15 @@ def refusal(module: str, why: str) -> dict[str, Any]:
     name = module.removeprefix(NAMESPACE)
     line = f"the node's answer is none of {name}: {why}. The node is broken, or somebody lies there"
     return {"failed": True, "changed": False, "msg": line}
+
+
+def unanswered(module: str, rc: int | None, output: bytes, errors: bytes, *, no_python: bool) -> dict[str, Any]:
+    """The failure of a module that printed no answer: what its node said instead, in one line."""
+    if no_python:
+        return {"failed": True, "changed": False, "msg": NO_PYTHON}
+    lines = [line.strip() for stream in (errors, output) for line in stream.decode("utf-8", "replace").splitlines()[-1:] if line.strip()]
+    said = f": {shortened(lines[0], 300)}" if lines else ""
+    return refusal(module, f"it is none at all, and the command ended {'by a signal' if rc is None else rc}{said}")
 
 
 def common(given: dict[str, Any]) -> dict[str, Any]:

@@ -90,6 +90,10 @@ SITE = (
         "How long a node waits, after a change of its networking (MTU, addresses, routes, QoS, firewall), for the controller to confirm it "
         "over a fresh connection. Without it the node takes the change back by itself.", "netplan-try(8): 120 seconds", minimum=20,
         maximum=900),
+    Key("rdma_ssh_post_quantum", "bool", False,
+        "Whether a node is read over our own ssh only where the key exchange is post-quantum (mlkem768x25519, OpenSSH 9.9 and newer). "
+        "Any other node is then read by Ansible, whose OpenSSH has sntrup761x25519 too.",
+        "choice: a look has no secret of the inventory's in what it sends but the wishes; openssh.com/pq.html"),
 )
 
 PREFLIGHT = (

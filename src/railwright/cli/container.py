@@ -14,14 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from railwright.cli import console
-from railwright.cli.options import Format, Limit, OptionalInventory, option
+from railwright.cli.options import Format, Limit, OptionalInventory, Transport, TransportOption, option
 from railwright.cli.session import Sysroot, captured_tree
 from railwright.exitcodes import ExitCode, InputError, combine
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+    from railwright.cli.session import Judged
     from railwright.container_flags.model import Container, Options
     from railwright.container_flags.torchrun import Job
+    from railwright.scan.questions import Question
 
 HELP = """Print how to start a container on each node: as a command line, a Compose service, a pod, or a Containerfile.
 
@@ -92,7 +94,7 @@ def flags(
     words: Command = None, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: FormOption = None,
     image: Image = None, image_cuda: ImageCuda = None, image_os: ImageOs = None, near: Near = None, mad: Mad = False,
     pod_network: PodNetwork = False, rdma_resource: Resource = None, job: JobOption = None, master_addr: MasterAddress = None,
-    master_port: MasterPort = 29500, nproc_per_node: Processes = None,
+    master_port: MasterPort = 29500, nproc_per_node: Processes = None, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     from railwright.container_flags.model import Options
 
@@ -107,7 +109,7 @@ def flags(
         raise typer.Exit(_captured(sysroot, inventory, limit, wish))
     if inventory is None:
         raise InputError("no node is named: give -i INVENTORY, or --sysroot DIR")
-    raise typer.Exit(_live(inventory, limit, wish))
+    raise typer.Exit(_live(inventory, limit, wish, transport))
 
 
 def _check(given: Mapping[str, str | None]) -> None:
@@ -117,7 +119,7 @@ def _check(given: Mapping[str, str | None]) -> None:
             raise InputError(f"{name} {value}: allowed: {allowed}")
 
 
-def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
+def _live(inventory: Path, limit: str | None, wish: Wish, transport: Transport) -> ExitCode:
     from railwright.cli.session import Session, overall, require
 
     session = Session("container", inventory, limit, Format.JSON if wish.form is Output.JSON else Format.TEXT)
@@ -126,7 +128,7 @@ def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
     variables: dict[str, Any] = {"rdma_container_job": list(specs)}
     if wish.options.image is not None:
         variables["rdma_container_image"] = wish.options.image
-    outcome = session.run("container_flags", variables)
+    outcome = session.scan("container_flags", transport, variables, lambda judged: _question(judged, wish, list(specs)[:1]))
     require(outcome, lambda host: host.container is not None, "container flags")
     answers = {host.name: host.container for host in outcome.hosts.values() if host.container is not None}
     # Those of nodes outside the job too, whose flags were asked for.
@@ -137,6 +139,15 @@ def _live(inventory: Path, limit: str | None, wish: Wish) -> ExitCode:
             console.note(f"{host.name}: {host.status}: {host.message}")
             documents[host.name] = None
     return combine([overall(outcome), _show(made, wish.form, documents)])
+
+
+def _question(judged: Judged, wish: Wish, first: list[str]) -> Question:
+    """``first``: the job's first node, whose addresses of the inventory its others get."""
+    from railwright.scan.nodes import inventory_addresses
+    from railwright.scan.questions import container_question
+
+    peers = inventory_addresses(judged.inventory, first)["peers"] if first else []
+    return container_question(wish.options.image, [network.partition("/")[0] for network in peers])
 
 
 def _captured(sysroot: Path, inventory: Path | None, limit: str | None, wish: Wish) -> ExitCode:

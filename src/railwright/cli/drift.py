@@ -12,7 +12,7 @@ import typer
 
 from railwright.cli import console
 from railwright.cli.changes import nodes_line
-from railwright.cli.options import Format, Inventory, Limit, option
+from railwright.cli.options import Format, Inventory, Limit, Transport, TransportOption, option
 from railwright.cli.session import Session, concluded, heading, require
 from railwright.documents import moment
 from railwright.drift import SEVERITIES, as_prometheus, fleet, folded_cell, rank, read_history, remember, unasked, write_history
@@ -61,13 +61,13 @@ READABLE = 0o644  # node_exporter and CI run as other users; what is in it is no
 
 def command(
     inventory: Inventory, limit: Limit = None, area: Areas = None, severity: Worst = Severity.MINOR, form: DriftForm = DriftFormat.TEXT,
-    output: Output = None,
+    output: Output = None, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     if output is not None and form is DriftFormat.TEXT:
         raise InputError("--output is for --format json, junit or prometheus")
     known_areas(area or [])
     session = Session("drift", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)
-    outcome = session.run("drift")
+    outcome = session.scan("drift", transport)
     require(outcome, lambda host: host.drift is not None, "drift")
     seen = keep_history(session, outcome)
 

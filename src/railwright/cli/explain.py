@@ -8,7 +8,7 @@ import typer
 
 from railwright.cli import console
 from railwright.cli.nccl import explain as explain_variable
-from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
+from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat, Transport, TransportOption
 from railwright.cli.session import Sysroot, judged_inventory, show_documents
 from railwright.exitcodes import InputError
 from railwright.report.text import value_text
@@ -35,8 +35,9 @@ ABSENT = "-"
 
 
 def command(
-    name: Name, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT
-) -> None:
+    name: Name, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT,
+    transport: TransportOption = Transport.AUTO,
+) -> None:  # fmt: skip
     if name == "gpudirect":
         from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain
         from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
@@ -45,7 +46,7 @@ def command(
             return explain(TreeHost(tree), None)
 
         raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, of_tree, lambda host: host.explanation,
-                                        show_explanation))
+                                        show_explanation, transport))
     if sysroot is not None:
         raise InputError(f"--sysroot is for explain gpudirect; {name} is explained without a node")
     if inventory is None and limit is not None:

@@ -9,7 +9,7 @@ from rich.text import Text
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import stack_summary
 from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import system
 from railwright.cli import console
-from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat
+from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat, Transport, TransportOption
 from railwright.cli.session import Sysroot, show_documents
 
 WIDE = 128  # columns of a terminal that the table of twelve columns needs
@@ -23,10 +23,14 @@ Examples:
 """
 
 
-def command(inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT) -> None:
+def command(
+    inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT,
+    transport: TransportOption = Transport.AUTO,
+) -> None:  # fmt: skip
     from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
 
-    raise typer.Exit(show_documents("facts", inventory, limit, sysroot, form, facts_of_tree, lambda host: host.facts, show_facts))
+    raise typer.Exit(
+        show_documents("facts", inventory, limit, sysroot, form, facts_of_tree, lambda host: host.facts, show_facts, transport))
 
 
 def show_facts(facts: dict[str, Any]) -> None:

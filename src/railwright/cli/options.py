@@ -19,6 +19,11 @@ def option(*names: str, **more: Any) -> Any:
     return typer.Option(*names, show_default=False, **more)
 
 
+class Transport(StrEnum):
+    AUTO = "auto"
+    ANSIBLE = "ansible"
+
+
 @dataclass
 class Settings:
     debug: bool = False
@@ -34,3 +39,5 @@ Inventory = Annotated[Path, option("--inventory", "-i", metavar="PATH", help=INV
 OptionalInventory = Annotated[Path | None, option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]
 Limit = Annotated[str | None, option("--limit", "-l", metavar="PATTERN", help=LIMIT_HELP)]
 OutputFormat = Annotated[Format, typer.Option("--format", "-f", help=FORMAT_HELP)]
+TRANSPORT_HELP = "auto: over ssh connections of our own, and by Ansible where it alone can reach a node; ansible: by Ansible."
+TransportOption = Annotated[Transport, typer.Option("--transport", help=TRANSPORT_HELP)]

@@ -5,7 +5,7 @@ from typing import Any
 
 from railwright.cli import console
 from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_hosts
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption
 from railwright.cli.session import Conclusion, Session, concluded, require
 from railwright.events import HostOutcome, RunOutcome
 
@@ -20,9 +20,11 @@ Example:
 """
 
 
-def command(inventory: Inventory, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
+def command(
+    inventory: Inventory, limit: Limit = None, form: OutputFormat = Format.TEXT, transport: TransportOption = Transport.AUTO
+) -> None:  # fmt: skip
     session = Session("plan", inventory, limit, form)
-    outcome = session.run("plan")
+    outcome = session.scan("plan", transport)
     require(outcome, lambda host: host.planned, "plan")
     end = concluded(outcome, _document, lambda nodes: _totals(outcome, nodes), lambda node: node["changes"])
     session.finish(end, lambda: _show(outcome, end))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ import typer
 
 from railwright import __version__
 from railwright.cli import console
-from railwright.cli.options import Format, option, settings
+from railwright.cli.options import Format, Transport, option, settings
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import BY_STATUS, ExitCode, InputError, combine
 from railwright.report.text import printable_lines
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
     from railwright.events import HostOutcome
     from railwright.inventory import Inventory
+    from railwright.scan.questions import Question
 
 
 @dataclass(frozen=True)
@@ -60,18 +61,40 @@ class Session:
         self.id = new_id(verb, self.started)
         self.nodes: list[str] | None = None  # that the inventory names; known once it is judged
 
-    def run(self, playbook: str, extra_vars: Mapping[str, Any] | None = None) -> RunOutcome:
-        """Lint, then run the playbook with live progress."""
+    def run(self, playbook: str, extra_vars: Mapping[str, Any] | None = None, only: Sequence[str] | None = None) -> RunOutcome:
+        """Lint, then run the playbook with live progress. ``only``: some of the nodes."""
         from railwright.progress import shown
         from railwright.run import run_playbook
 
         if self.nodes is None:
             self.judge()
-        nodes = self.nodes or []
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
             variables = {"rdma_run_id": self.id, **(extra_vars or {})}
-            outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None)
-        complete(outcome, nodes)
+            outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None, only)
+        complete(outcome, self.nodes or [] if only is None else only)
+        return outcome
+
+    def scan(
+        self, playbook: str, transport: Transport, extra_vars: Mapping[str, Any] | None = None,
+        question: Callable[[Judged], Question] | None = None,
+    ) -> RunOutcome:  # fmt: skip
+        """The same for a playbook that only reads: over our own ssh, and by Ansible where it alone can reach a node."""
+        judged = self.judge(extra_vars)
+        if transport is Transport.ANSIBLE:
+            return self.run(playbook, extra_vars)
+        from railwright.progress import shown
+        from railwright.scan.questions import QUESTIONS
+        from railwright.scan.nodes import scan_inventory
+
+        asked = QUESTIONS[playbook] if question is None else question(judged)
+        with shown(self.verb, console.err(), debug=settings.debug) as listener:
+            scanned = scan_inventory(asked, judged, listener, echo if settings.debug else None)
+        outcome, left = scanned.outcome, scanned.by_ansible
+        for line in scanned.lines:
+            console.note(f"railwright: {line}")
+        if left:
+            outcome.hosts.update(self.run(playbook, extra_vars, left).hosts)
+        complete(outcome, self.nodes or [])
         return outcome
 
     def judge(self, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None) -> Judged:
@@ -293,7 +316,7 @@ def captured_tree(sysroot: Path) -> str:
 
 def show_documents(
     verb: str, inventory: Path | None, limit: str | None, sysroot: Path | None, form: Format, of_tree: Callable[[str], dict[str, Any]],
-    of_host: Callable[[HostOutcome], dict[str, Any] | None], show: Callable[[dict[str, Any]], None],
+    of_host: Callable[[HostOutcome], dict[str, Any] | None], show: Callable[[dict[str, Any]], None], transport: Transport,
 ) -> ExitCode:  # fmt: skip
     """Print one document a node, as JSON or by ``show``. ``verb`` names the playbook, and in messages what a node lacks."""
     if sysroot is not None:
@@ -309,7 +332,7 @@ def show_documents(
         raise InputError("no node is named: give -i INVENTORY, or --sysroot DIR")
     from railwright.cli.session import Session, heading, overall
 
-    outcome = Session(verb, inventory, limit, form).run(verb)
+    outcome = Session(verb, inventory, limit, form).scan(verb, transport)
     require(outcome, lambda host: of_host(host) is not None, {"explain": "explanation"}.get(verb, verb))
     if form is Format.JSON:
         console.print_json({name: of_host(host) for name, host in outcome.hosts.items()})

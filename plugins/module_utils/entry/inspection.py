@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The answer of a module that only reads, where no AnsibleModule is: the controller asked over its own ssh (entry/boot.py)."""
+
+import importlib
+from typing import Any, Dict, NoReturn
+
+from .options import CHECK, STATE, Options
+from .response import fit, respond
+
+# module -> its options, and the file here that holds its body: imported when it is asked for, so that facts load nothing of a plan.
+MODULES: Dict[str, Any] = {"rdma_check": (CHECK, "check"), "rdma_facts": ({}, "facts"), "rdma_state": (STATE, "state")}
+READING = ("plan", "explain", "container", "verdicts", "drift", None)  # modes; what changes a node goes by Ansible alone
+
+
+class Call:
+    """As much of an AnsibleModule as ``respond`` uses."""
+
+    check_mode = False
+
+    def __init__(self, name: str, options: Options, given: Dict[str, Any]) -> None:
+        self._name = name
+        self.params: Dict[str, Any] = dict({key: row.get("default") for key, row in options.items()}, filled=given)
+        self.answer: Dict[str, Any] = {}
+
+    def exit_json(self, **result: Any) -> NoReturn:
+        self.answer = fit(result)
+        raise SystemExit(0)
+
+    def fail_json(self, msg: str, **result: Any) -> NoReturn:
+        self.answer = fit(dict(result, msg=msg, failed=True))
+        raise SystemExit(1)
+
+
+def answer(spec: Dict[str, Any], call: Dict[str, Any]) -> Dict[str, Any]:
+    """What the module would have returned. ``call``: ``module`` and its parameters ``given``, less the Spec."""
+    options, file = MODULES[call["module"]]
+    given = call["given"]
+    if given.get("mode") not in READING:
+        raise ValueError("%s is no mode that only reads" % given.get("mode"))
+    body = importlib.import_module("%s.%s" % (__package__, file)).answer
+    asked = Call(call["module"], options, dict(given, spec=spec))
+    try:
+        respond(asked, body)
+    except SystemExit:
+        pass
+    return asked.answer

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The nodes of a judged inventory as a scan takes them, and the lines that say which way each was asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import derive
+from railwright.inventory import GROUP, Untemplated, load_inventory
+from railwright.scan.scan import Node, scan
+
+if TYPE_CHECKING:
+    from railwright.cli.session import Judged
+    from railwright.events import Echo, Listener, RunOutcome
+    from railwright.inventory import Inventory
+    from railwright.scan.questions import Question
+
+SHOWN = 3  # reasons in a line
+
+
+class ScannedInventory(NamedTuple):
+    """``by_ansible``: nodes that are still to be asked. ``lines``: for stderr."""
+
+    outcome: RunOutcome
+    by_ansible: list[str]
+    lines: list[str]
+
+
+def scan_inventory(question: Question, judged: Judged, listener: Listener | None, echo: Echo | None) -> ScannedInventory:
+    """Ask all nodes of the inventory that our own ssh can reach."""
+    inventory = judged.inventory
+    reasons: dict[str, str] = {}
+    nodes = []
+    for node in nodes_of(inventory, judged.specs):
+        why = next((f"{name}: {value.why}" for name, value in node.variables.items() if isinstance(value, Untemplated)), None)
+        if why is not None:
+            reasons[node.name] = why
+        else:
+            nodes.append(node)
+    found = scan(question, nodes, listener, echo)
+    reasons |= found.by_ansible
+    if reasons and any(spec.fabric == "erdma" for spec in judged.specs.values()) and question.probe_task:
+        # Whether all nodes' modes go together is judged over all of their plans at once.
+        reasons |= {name: "the others of its eRDMA site do" for name in inventory.hosts if name not in reasons}
+    for name in reasons:
+        found.outcome.hosts.pop(name, None)
+    return ScannedInventory(found.outcome, list(reasons), list(spoken(len(inventory.hosts), reasons, found.classical)))
+
+
+def nodes_of(inventory: Inventory, specs: Mapping[str, Spec]) -> Iterator[Node]:
+    """With the addresses of the whole cluster, whatever the limit, where a node's firewall is ours."""
+    derived: dict[str, Any] | None = None
+    shared: dict[int, Spec] = {}
+    for name in inventory.hosts:
+        spec = specs[name]
+        if spec["firewall_manage"]:
+            derived = inventory_addresses(inventory) if derived is None else derived
+            if id(spec) not in shared:
+                shared[id(spec)] = Spec({**spec.as_dict(), "firewall_derived": derived})
+            spec = shared[id(spec)]
+        yield Node(name, spec, inventory.connection[name])
+
+
+def inventory_addresses(inventory: Inventory, hosts: Iterable[str] | None = None) -> dict[str, Any]:
+    """What cluster_addresses.derive makes of these hosts, or of all that are managed: they need not be within the limit."""
+    wanted = sorted(inventory.groups.get(GROUP, ())) if hosts is None else list(hosts)
+    whole = inventory if all(name in inventory.hosts for name in wanted) else load_inventory(inventory.path)
+    return derive({name: {**whole.hosts[name], "ansible_host": whole.connection[name].get("ansible_host")} for name in wanted})
+
+
+def spoken(nodes: int, reasons: Mapping[str, str], classical: Iterable[str]) -> Iterator[str]:
+    """Which way the nodes were asked, and what of it an operator should know."""
+    why = [f"{reason}: {number}" for reason, number in Counter(reasons.values()).most_common(SHOWN)]
+    ways = [f"{nodes - len(reasons)} by ssh"] if len(reasons) < nodes else []
+    ways += [f"{len(reasons)} by Ansible ({'; '.join(why)})"] if reasons else []
+    yield f"nodes asked: {', '.join(ways)}"
+    if many := len(list(classical)):
+        yield (f"note: {many} of them have an sshd older than OpenSSH 9.9, so their key exchange is not post-quantum; "
+               "rdma_ssh_post_quantum: true sends such nodes by OpenSSH (docs/security.md)")

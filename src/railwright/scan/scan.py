@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One question to many nodes at once. What comes of each node is an event, as of a run of Ansible's, so that everything after it is one."""
+
+import asyncio
+import json
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import asyncssh
+
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
+from railwright.events import Collector, Echo, Listener, RunOutcome
+from railwright.scan.connection import Connections, Unreachable, fault_text
+from railwright.scan.dialogue import Dialogue, Heard, Payload, Refused, command_line
+from railwright.scan.login import ByAnsible, Login, Logins
+from railwright.scan.node_code import boot_text, packed_code
+from railwright.scan.questions import Asked, Question
+
+AT_ONCE = 64  # nodes; each holds at most wire.BYTES, and usually a five-hundredth of it
+OPENSSH = re.compile(r"SSH-2\.0-OpenSSH_([0-9]{1,2})\.([0-9]{1,2})")
+FIRST_MLKEM = (9, 9)  # OpenSSH's release notes: mlkem768x25519-sha256, the one post-quantum exchange that asyncssh has too
+
+
+class Node(NamedTuple):
+    """``variables``: how Ansible reaches it, templated."""
+
+    name: str
+    spec: Spec
+    variables: Mapping[str, Any]
+
+
+class Transport(Protocol):
+    """How a question gets to a node. Another one may stand in for ssh: see TRANSPORT."""
+
+    classical: set[str]  # nodes whose key exchange was not post-quantum
+
+    async def hear(self, login: Login, command: str, payload: Payload) -> Heard:
+        """Raises Unreachable, ByAnsible, Refused."""
+
+    async def close(self) -> None: ...
+
+
+class Ssh:
+    """One connection and one command a node."""
+
+    def __init__(self, logins: Logins, word: str) -> None:
+        self._connections, self._word = Connections(logins.config), word
+        self.classical: set[str] = set()
+
+    async def hear(self, login: Login, command: str, payload: Payload) -> Heard:
+        connection = await self._connections.open(login)
+        version = OPENSSH.match(str(connection.get_extra_info("server_version")))
+        if version is not None and (int(version[1]), int(version[2])) < FIRST_MLKEM:
+            self.classical.add(login.node)
+        try:
+            async with asyncio.timeout(wire.within(wire.INSPECT_S)):
+                channel, dialogue = await connection.create_session(
+                    lambda: Dialogue(self._word, payload, login.become), command, encoding=None)  # fmt: skip
+                heard: Heard = await dialogue.heard
+                if heard.answer is None:
+                    await channel.wait_closed()  # the status comes last
+                return heard._replace(status=channel.get_exit_status())
+        except TimeoutError:
+            raise Refused(f"the node gave no answer within {wire.within(wire.INSPECT_S):g} s; the connection was closed") from None
+        except (asyncssh.Error, OSError) as error:
+            raise Unreachable(fault_text(login.host, connection.get_extra_info("port"), error, began=True)) from error
+        finally:
+            connection.abort()
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+
+# What makes the transport of a scan. The benchmark puts simulated nodes here.
+TRANSPORT: Callable[..., Transport] = Ssh
+
+
+class Scanned(NamedTuple):
+    """``by_ansible``: nodes that were not asked, each with why. ``classical``: whose key exchange was not post-quantum."""
+
+    outcome: RunOutcome
+    by_ansible: dict[str, str]
+    classical: set[str]
+
+
+def scan(question: Question, nodes: Iterable[Node], listener: Listener | None, echo: Echo | None) -> Scanned:
+    """Ask every node. Raises KeyboardInterrupt."""
+    run = _Scan(question, Collector(listener, echo))
+    asyncio.run(run.all(list(nodes)))
+    run.tell("playbook_on_stats", processed={})
+    return Scanned(run.collector.finish(), run.by_ansible, run.transport.classical)
+
+
+class _Scan:
+    def __init__(self, question: Question, collector: Collector) -> None:
+        self.collector, self.by_ansible = collector, dict[str, str]()
+        self._question, self._logins, self._word = question, Logins(), secrets.token_hex(16)
+        self.transport = TRANSPORT(self._logins, self._word)
+        self._code, self._boot = packed_code(question.module), boot_text()
+        self._specs: dict[int, bytes] = {}
+        self._commands: dict[tuple[int, str | None], str] = {}
+
+    async def all(self, nodes: list[Node]) -> None:
+        self.tell("playbook_on_task_start", task=self._question.task)
+        pending = iter(nodes)
+
+        async def work() -> None:
+            for node in pending:
+                await self._one(node)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _number in range(min(AT_ONCE, len(nodes))):
+                    group.create_task(work())
+        finally:
+            await self.transport.close()
+
+    def tell(self, event: str, **data: Any) -> None:
+        self.collector.handle({"event": event, "event_data": data})
+
+    def _task(self, event: str, node: str, result: dict[str, Any], task: str = "", action: str = "") -> None:
+        self.tell(event, host=node, res=result, task=task or self._question.task, resolved_action=action or self._question.module)
+
+    async def _one(self, node: Node) -> None:
+        self._task("runner_on_start", node.name, {})
+        try:
+            login = self._logins.login(node.name, node.variables, post_quantum=node.spec["ssh_post_quantum"])
+            payload = Payload(self._code, self._spec(node.spec), json.dumps(self._call(node)).encode("ascii"))
+            sent = time.time()
+            heard = await self.transport.hear(login, self._command(login), payload)
+            asked = Asked(node.name, node.spec, login.interpreter, sent, time.time(), heard)
+            for step in self._question.steps(self._question, asked):
+                failed = bool(step.result.get("failed"))
+                self._task("runner_on_failed" if failed else "runner_on_ok", node.name, step.result, step.task, step.action)
+        except ByAnsible as reason:
+            self.by_ansible[node.name] = str(reason)
+        except Unreachable as error:
+            first = self._question.probe_task or self._question.task
+            self._task("runner_on_unreachable", node.name, {"unreachable": True, "msg": str(error)}, first)
+        except Refused as error:
+            self._task("runner_on_failed", node.name, {"failed": True, "msg": str(error)}, self._question.probe_task)
+
+    def _call(self, node: Node) -> dict[str, Any]:
+        return {"module": self._question.module, "given": self._question.given(node.name, node.spec)}
+
+    def _spec(self, spec: Spec) -> bytes:
+        """Equal hosts share their Spec, so each is packed once. The caller keeps it alive."""
+        if id(spec) not in self._specs:
+            self._specs[id(spec)] = json.dumps(spec.as_dict()).encode("ascii")
+        return self._specs[id(spec)]
+
+    def _command(self, login: Login) -> str:
+        key = (id(login.become), login.interpreter)
+        if key not in self._commands:
+            self._commands[key] = command_line(
+                self._word, self._boot, login.interpreter, login.become, probe=bool(self._question.probe_task))
+        return self._commands[key]
