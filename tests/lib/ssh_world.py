@@ -108,6 +108,12 @@ class World:
         if known:
             self.know(hosts, key)
 
+    def run(self, host: str, command: str, stdin: str = "") -> str:
+        """What a command of root prints on a node."""
+        options = ("-F", "none", "-i", str(self.directory / "client"), "-o", f"UserKnownHostsFile={self.known_hosts}")
+        argv = ("ssh", *options, "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes", "-p", str(self.port), f"root@{host}", command)
+        return subprocess.run(argv, input=stdin, check=True, capture_output=True, text=True, timeout=60).stdout
+
     def wait(self, hosts: Iterable[str]) -> None:
         """Until each of them takes connections."""
         for host in hosts:
