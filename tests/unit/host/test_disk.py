@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from rooted import RootedHost
 FULL_OF_BLOCKS = "/var/lib is on a file system that is full (0 of 1 MiB free)"
 FULL_OF_FILES = "/var is on a file system that is full (0 of 1 inodes free)"
 READ_ONLY = "/etc is on a file system that is mounted read-only"
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts file systems")
 
 
 def mount(place: Path, options: str) -> None:
