@@ -136,7 +136,7 @@ def write_history(inventory: Path, seen: Seen) -> None:
     path = history_path(inventory)
     make_directories(path.parent, 0o700)
     document: dict[str, Any] = {"schema": SCHEMA, "inventory": site_path(inventory), "nodes": seen}
-    write_atomic(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
+    write_atomic(path, json.dumps(document, sort_keys=True) + "\n")
 
 
 FINDINGS = "railwright_drift_findings"

@@ -8,7 +8,8 @@ A form is written as Python: ``str``, ``int``, ``float``, ``bool`` and ``None``;
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import repeat
 from typing import Any, NamedTuple
 
 TEXT_LIMIT = 4 * 1024 * 1024  # characters of one text: a log that is cut to a length of its own, a configuration file
@@ -19,10 +20,19 @@ INTEGER_LIMIT = 1 << 64  # the kernel's counters have 64 bits without a sign
 
 
 class Misfit(Exception):
-    """``where`` in the data it is (empty: the whole), what is allowed there, and what was found."""
+    """What is allowed at a place of the data, and what was found. ``where`` grows on the way out: a path is made of what is wrong alone."""
 
-    def __init__(self, where: str, allowed: str, found: str) -> None:
-        super().__init__(f"{where or 'it'} is {found}; allowed: {allowed}")
+    def __init__(self, allowed: str, found: str, *, whole: bool = False) -> None:
+        super().__init__()
+        self.where, self.allowed, self.found, self._whole = "", allowed, found, whole
+
+    def within(self, step: str) -> "Misfit":
+        if not self._whole:
+            self.where = (step + self.where)[: 2 * NAME_LIMIT]
+        return self
+
+    def __str__(self) -> str:
+        return f"{shortened(self.where) or 'it'} is {self.found}; allowed: {self.allowed}"
 
 
 class Map(NamedTuple):
@@ -70,76 +80,169 @@ NAMES = {str: "a text", int: "a whole number", float: "a number", bool: "true or
 
 def fitted(form: Any, value: Any) -> Any:
     """A copy of ``value`` in plain types. Raises Misfit."""
-    return _Fitting().fit(form, value, "", 0)
+    try:
+        return _fitting(form)(value, _Count(), 0)
+    except Misfit as misfit:
+        if isinstance(form, dict):
+            misfit.where = misfit.where.removeprefix(".")
+        raise
 
 
-class _Fitting:
-    """One answer; counts its values."""
+class _Count:
+    """How many values the answer may still have."""
 
     def __init__(self) -> None:
         self.left = VALUES_LIMIT
 
-    def fit(self, form: Any, value: Any, where: str, depth: int) -> Any:
+    def enter(self, depth: int) -> None:
         self.left -= 1
         if self.left < 0:
-            raise Misfit("", f"at most {VALUES_LIMIT} values", "larger")
+            raise Misfit(f"at most {VALUES_LIMIT} values", "larger", whole=True)
         if depth > DEPTH_LIMIT:
-            raise Misfit(shortened(where), f"at most {DEPTH_LIMIT} levels", "nested deeper")
-        if isinstance(form, dict):
-            return self._record(form, value, where, depth)
-        if isinstance(form, list):
-            items = enumerate(of(list, value, where, "a list"))
-            return [self.fit(form[0], item, f"{where}[{number}]", depth + 1) for number, item in items]
-        if isinstance(form, tuple) and not hasattr(form, "_fields"):
-            parts = of(list, value, where, f"a list of {len(form)}")
-            if len(parts) != len(form):
-                raise Misfit(shortened(where), f"a list of {len(form)}", f"one of {len(parts)}")
-            return [self.fit(form[number], item, f"{where}[{number}]", depth + 1) for number, item in enumerate(parts)]
-        if isinstance(form, Map):
-            pairs = of(dict, value, where, "an object").items()
-            return {name_of(name, where): self.fit(form.form, item, f"{where}.{name}", depth + 1) for name, item in pairs}
-        if isinstance(form, Either):
-            return self._either(form, value, where, depth)
-        if form is DATA:
-            return self._data(value, where, depth)
-        return scalar(form, value, where)
+            raise Misfit(f"at most {DEPTH_LIMIT} levels", "nested deeper")
 
-    def _record(self, form: dict[str, Any], value: Any, where: str, depth: int) -> dict[str, Any]:
+
+Fit = Callable[[Any, _Count, int], Any]
+# A form is read once, its parts by what they are: they live as long as this process, so nothing else gets their identity.
+_MADE: dict[int, tuple[Any, Fit]] = {}
+
+
+def _part(form: Any) -> Fit:
+    found = _MADE.get(id(form))
+    if found is None:
+        found = _MADE[id(form)] = (form, _fitting(form))
+    return found[1]
+
+
+def _fitting(form: Any) -> Fit:
+    """What takes a value through a form. A form that is made for one answer is read for it alone; its parts are those of all answers."""
+    if isinstance(form, dict):
+        return _record([(key.removesuffix("?"), key.endswith("?"), _part(part)) for key, part in form.items()])
+    if isinstance(form, list):
+        return _list(_part(form[0]))
+    if isinstance(form, tuple) and not hasattr(form, "_fields"):
+        return _row([_part(part) for part in form])
+    if isinstance(form, Map):
+        return _map(_part(form.form))
+    if isinstance(form, Either):
+        return _either([_part(part) for part in form.forms], null=None in form.forms)
+    return _data if form is DATA else _scalar(form)
+
+
+def _record(parts: list[tuple[str, bool, Fit]]) -> Fit:
+    def fit(value: Any, count: _Count, depth: int) -> Any:
+        count.enter(depth)
+        of(dict, value, "an object")
         found = {}
-        of(dict, value, where, "an object")
-        for key, part in form.items():
-            name = key.removesuffix("?")
+        for name, optional, part in parts:
             if name in value:
-                found[name] = self.fit(part, value[name], f"{where}.{name}" if where else name, depth + 1)
-            elif name == key:
-                raise Misfit(shortened(where), f"an object with {name}", f"without {name}")
+                try:
+                    found[name] = part(value[name], count, depth + 1)
+                except Misfit as misfit:
+                    raise misfit.within(f".{name}") from None
+            elif not optional:
+                raise Misfit(f"an object with {name}", f"without {name}")
         return found
 
-    def _either(self, either: Either, value: Any, where: str, depth: int) -> Any:
-        misfits = []
-        for form in either.forms:
+    return fit
+
+
+def _items(values: list[Any], parts: Iterable[Fit], count: _Count, depth: int) -> list[Any]:
+    found: list[Any] = []
+    try:
+        for item, part in zip(values, parts, strict=False):
+            found.append(part(item, count, depth + 1))  # how far it came is the place of what is wrong
+    except Misfit as misfit:
+        raise misfit.within(f"[{len(found)}]") from None
+    return found
+
+
+def _list(part: Fit) -> Fit:
+    def fit(value: Any, count: _Count, depth: int) -> Any:
+        count.enter(depth)
+        return _items(of(list, value, "a list"), repeat(part), count, depth)
+
+    return fit
+
+
+def _row(parts: list[Fit]) -> Fit:
+    allowed = f"a list of {len(parts)}"
+
+    def fit(value: Any, count: _Count, depth: int) -> Any:
+        count.enter(depth)
+        if len(of(list, value, allowed)) != len(parts):
+            raise Misfit(allowed, f"one of {len(value)}")
+        return _items(value, parts, count, depth)
+
+    return fit
+
+
+def _map(part: Fit) -> Fit:
+    def fit(value: Any, count: _Count, depth: int) -> Any:
+        count.enter(depth)
+        found = {}
+        for name, item in of(dict, value, "an object").items():
+            own = name_of(name)
             try:
-                return self.fit(form, value, where, depth)
+                found[own] = part(item, count, depth + 1)
+            except Misfit as misfit:
+                raise misfit.within(f".{name}") from None
+        return found
+
+    return fit
+
+
+def _either(parts: list[Fit], *, null: bool) -> Fit:
+    def fit(value: Any, count: _Count, depth: int) -> Any:
+        count.enter(depth)
+        if value is None and null:
+            return None
+        misfits = []
+        for part in parts:
+            try:
+                return part(value, count, depth)
             except Misfit as misfit:
                 misfits.append(misfit)
         raise misfits[0]  # the first form is the one that is usually there
 
-    def _data(self, value: Any, where: str, depth: int) -> Any:
-        if isinstance(value, dict):
-            return self.fit(Map(DATA), value, where, depth)
-        if isinstance(value, list | tuple):
-            return self.fit([DATA], list(value), where, depth)
-        kind = next((kind for kind in (bool, int, float, str) if isinstance(value, kind)), None)
-        if kind is None and value is not None:
-            raise Misfit(shortened(where), "plain JSON", kind_of(value))
-        return scalar(kind, value, where)
+    return fit
 
 
-def scalar(form: Any, value: Any, where: str) -> Any:
+def _data(value: Any, count: _Count, depth: int) -> Any:
+    if isinstance(value, dict):
+        return _ANY_MAP(value, count, depth)
+    if isinstance(value, list | tuple):
+        return _ANY_LIST(list(value), count, depth)
+    count.enter(depth)
+    kind = next((kind for kind in (bool, int, float, str) if isinstance(value, kind)), None)
+    if kind is None and value is not None:
+        raise Misfit("plain JSON", kind_of(value))
+    return scalar(kind, value)
+
+
+_ANY_MAP, _ANY_LIST = _map(_data), _list(_data)
+
+
+def _scalar(form: Any) -> Fit:
+    if form is str:  # most of all values
+        def text(value: Any, count: _Count, depth: int) -> Any:
+            count.enter(depth)
+            return value if type(value) is str and len(value) <= TEXT_LIMIT and value.isascii() else scalar(str, value)
+
+        return text
+
+    def fit(value: Any, count: _Count, depth: int) -> Any:
+        count.enter(depth)
+        return scalar(form, value)
+
+    return fit
+
+
+def scalar(form: Any, value: Any) -> Any:
     """One value that holds no others, as its plain type."""
     test = TESTS.get(form) or TESTS[type(form)]
     if not test(form, value):
-        raise Misfit(shortened(where), described(form), kind_of(value))
+        raise Misfit(described(form), kind_of(value))
     if isinstance(value, str):
         return plain(value)
     # Subclasses of numbers are somebody's own; to Python true and false are whole numbers too.
@@ -167,15 +270,15 @@ TESTS: dict[Any, Callable[[Any, Any], bool]] = {
 }
 
 
-def of(kind: type, value: Any, where: str, allowed: str) -> Any:
+def of(kind: type, value: Any, allowed: str) -> Any:
     if not isinstance(value, kind):
-        raise Misfit(shortened(where), allowed, kind_of(value))
+        raise Misfit(allowed, kind_of(value))
     return value
 
 
-def name_of(name: Any, where: str) -> str:
+def name_of(name: Any) -> str:
     if not isinstance(name, str) or len(name) > NAME_LIMIT:
-        raise Misfit(shortened(where), f"an object with names of at most {NAME_LIMIT} characters", "one with others")
+        raise Misfit(f"an object with names of at most {NAME_LIMIT} characters", "one with others")
     return plain(name)
 
 

@@ -73,7 +73,7 @@ def passed(module: str, mode: str | None, answer: Any, *, may_skip: bool = False
 
 def answer_of(answer: Any) -> dict[str, Any]:
     if not isinstance(answer, dict) or not all(isinstance(key, str) for key in answer):
-        raise Misfit("", "an object", "something else")
+        raise Misfit("an object", "something else")
     return answer
 
 
