@@ -21,7 +21,7 @@ from .answers import wire
 from .answers.form import shortened
 from .answers.gate import NAMESPACE, passed
 from .diffs import clean_diff
-from .inventory_facts import without_facts
+from .inventory_facts import raw_variables, without_facts
 
 Result = dict[str, Any]
 
@@ -88,8 +88,12 @@ class NodeAction(ActionBase):
         """Whether pipelining is on because of us. The connection is this task's own: nobody else sees it."""
         if not self._connection.has_pipelining:
             return False
+        ask = self._connection.get_option_and_origin
         try:
-            _value, origin = self._connection.get_option_and_origin(PIPELINING, hostvars=variables)
+            origin = ask(PIPELINING, hostvars=variables)[1]
+            if origin != "default" and "hostvars" in variables:  # ansible-core 2.16 itself puts it into every task's variables
+                said = {**self._task.play.get_vars(), **raw_variables(variables), **self._task.get_vars()}
+                origin = ask(PIPELINING, hostvars=said)[1]
         except KeyError:  # a connection that has no such choice
             return False
         if origin != "default":

@@ -10,6 +10,7 @@ import os
 import shutil
 
 import pytest
+from ansible.release import __version__ as core_version
 
 from quiet_machine import run_there
 from repo import ROOT
@@ -24,9 +25,10 @@ packages = {"manager": "apt", "steps": [], "needed": False, "downloads": []}
 serve(STATE, lambda host, params, dry: {"plan": [], "problems": [], "before": {}, "after": {}, "notes": [], "packages": packages,
                                         "reboot_needed": [], "left": [], "remaining": [], "restore_point": "", "erdma": None})
 """
-# Trips of a play before an inspection was one (commit 79253836: a home directory asked for, a directory made, the interpreter looked for,
-# the module copied, made executable, run and removed), and now.
-TRIPS = {"apply": (8, 2), "plan": (8, 2), "facts": (7, 2), "drift": (2, 2)}
+DISCOVERY = 2 if core_version.startswith("2.16.") else 1  # where no preflight has found the interpreter
+# Trips of a play before an inspection was one (commit 79253836 with ansible-core 2.19: a home directory asked for, a directory made, the
+# interpreter looked for, the module copied, made executable, run and removed), and now.
+TRIPS = {"apply": (8, 2), "plan": (8, 2), "facts": (7, 1 + DISCOVERY), "drift": (1 + DISCOVERY, 1 + DISCOVERY)}
 COUNTED = '''
 import os
 from ansible.plugins.connection.local import Connection as Local
@@ -50,7 +52,7 @@ class Connection(Local):
         return super().put_file(in_path, out_path)
 '''
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces of its own")
+pytestmark = [pytest.mark.core, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces of its own")]
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
 @pytest.mark.parametrize("play", sorted(TRIPS))
 def test_a_play_asks_no_more_than_it_needs(asked: dict[str, list[str]], play: str) -> None:
     before, now = TRIPS[play]
-    assert len(asked[play]) == now <= before, "\n".join(asked[play])
+    assert len(asked[play]) == now, "\n".join(asked[play])
+    assert now <= before
 
 
 def test_an_apply_that_has_nothing_to_do_makes_three_trips_at_most(asked: dict[str, list[str]]) -> None:
