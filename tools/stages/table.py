@@ -45,7 +45,8 @@ COLLECTION = (("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".dev")), ("ANSIBLE_HOME",
 QUICK = frozenset(("default", "erdma", "firewall", "network", "rdma_stack_dnf", "slurm", "validate"))
 # Begun first, so that none of them runs alone at the end: the long ones that take five to seventeen minutes, and of the quick ones two.
 SLOWEST = ("upgrade_faults", "upgrade_kills", "tests-containers", "upgrade", "remediate", "rollback", "network", "default")
-OF_CORE = ("tests/unit", "tests/contract", "tests/hostile/test_found.py", "tests/integration/test_round_trips.py")  # where tests are marked core
+# Where tests are marked core.
+OF_CORE = ("tests/unit", "tests/contract", "tests/hostile/test_found.py", "tests/integration/test_round_trips.py")
 TARGET_CODE = ("plugins/modules", "plugins/module_utils")
 
 
