@@ -111,6 +111,8 @@ def record(required: tuple[str, ...] = (), **forms: Form) -> Form:
 
 def any_json(value: Any) -> Any:
     """A value of a plan. What is larger than a file becomes text, and is cut."""
+    if value is None or isinstance(value, bool) or (type(value) is str and len(value) < TEXT):
+        return value
     try:
         written = json.dumps(value)
     except (TypeError, ValueError):

@@ -127,8 +127,8 @@ def run_playbook(
     playbook: str, inventory: Path, limit: str | None = None, extra_vars: Mapping[str, Any] | None = None, listener: Listener | None = None,
     echo: Echo | None = None, nodes: Sequence[str] | None = None,
 ) -> RunOutcome:  # fmt: skip
-    """Run ``railwright.rdma.<playbook>``, on these nodes alone if they are given. Raises InputError or RunError when no host was reached at all,
-    KeyboardInterrupt when the operator stopped it."""
+    """Run ``railwright.rdma.<playbook>``, on these nodes alone if they are given. Raises InputError or RunError when no host was reached
+    at all, KeyboardInterrupt when the operator stopped it."""
     collector = Collector(listener, echo)
     with tempfile.TemporaryDirectory(prefix="railwright-") as private, stoppable() as stop:
         if nodes is not None:

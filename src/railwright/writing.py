@@ -82,8 +82,9 @@ def xdg(variable: str, fallback: str) -> Path:
 
 
 def json_text(document: Any, indent: int | None = 2) -> str:
-    """A document that any JSON reader takes: indented (not so, it costs a fifth: for what programs read), in ASCII, so that no locale can break it, with a newline at the end.
+    """A document that any JSON reader takes: in ASCII, so that no locale can break it, with a newline at the end.
 
+    ``indent``: None where only programs read it, which costs a fifth.
     Python writes NaN and Infinity, which RFC 8259 (section 6) has not, and a strict reader refuses all of a document that holds one.
     Both may come from a node's answer or from an inventory: they become text.
     """

@@ -83,8 +83,8 @@ class Session:
         if transport is Transport.ANSIBLE:
             return self.run(playbook, extra_vars)
         from railwright.progress import shown
-        from railwright.scan.questions import QUESTIONS
         from railwright.scan.nodes import scan_inventory
+        from railwright.scan.questions import QUESTIONS
 
         asked = QUESTIONS[playbook] if question is None else question(judged)
         with shown(self.verb, console.err(), debug=settings.debug) as listener:

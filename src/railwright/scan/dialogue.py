@@ -76,7 +76,8 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
         self._payload, self._become = payload, become
         self._output, self._errors, self._read = bytearray(), bytearray(), 0
         self._begun: int | None = None  # where in the output our first line ends
-        self._searched, self._status, self._asked = 0, None, False
+        self._searched, self._asked = 0, False
+        self._status: int | None = None
         self._advance: Callable[[], None] = self._greeting
 
     def connection_made(self, chan: asyncssh.SSHClientChannel[bytes]) -> None:

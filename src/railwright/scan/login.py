@@ -7,6 +7,7 @@ What Ansible would honour and this cannot is a reason, in a few words, why the n
 import os
 import shlex
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ansible import constants
@@ -133,7 +134,7 @@ def ssh_arguments(option: Callable[[str], Any]) -> tuple[str, ...]:
     if option("port") is not None:
         found += ["-o", f"Port={option('port')}"]
     if option("private_key_file"):
-        found += ["-o", f'IdentityFile="{os.path.expanduser(option("private_key_file"))}"']
+        found += ["-o", f'IdentityFile="{Path(option("private_key_file")).expanduser()}"']
     if not option("password"):
         found += WITHOUT_PASSWORD
     if option("remote_user"):

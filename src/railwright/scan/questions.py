@@ -79,7 +79,8 @@ def plan_steps(question: Question, asked: Asked) -> list[Step]:
     steps += module_step(question, asked)
     plan = steps[-1].result
     if not plan.get("failed"):
-        steps.append(Step("Report what cannot be planned", "rdma_consent", judged_plan(plan, asked.spec.consent, None, consent_needed=False)))
+        judged = judged_plan(plan, asked.spec.consent, None, consent_needed=False)
+        steps.append(Step("Report what cannot be planned", "rdma_consent", judged))
     return steps
 
 

@@ -14,8 +14,9 @@ import asyncssh
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
 from railwright.events import Collector, Echo, Listener, RunOutcome
-from railwright.scan.connection import Connections, Unreachable, fault_text
+from railwright.scan.connection import Connections
 from railwright.scan.dialogue import Dialogue, Heard, Payload, Refused, command_line
+from railwright.scan.faults import Unreachable, fault_text
 from railwright.scan.login import ByAnsible, Login, Logins
 from railwright.scan.node_code import boot_text, packed_code
 from railwright.scan.questions import Asked, Question
@@ -58,9 +59,9 @@ class Ssh:
             self.classical.add(login.node)
         try:
             async with asyncio.timeout(wire.within(wire.INSPECT_S)):
-                channel, dialogue = await connection.create_session(
-                    lambda: Dialogue(self._word, payload, login.become), command, encoding=None)  # fmt: skip
-                heard: Heard = await dialogue.heard
+                dialogue = Dialogue(self._word, payload, login.become)
+                channel, _session = await connection.create_session(lambda: dialogue, command, encoding=None)
+                heard = await dialogue.heard
                 if heard.answer is None:
                     await channel.wait_closed()  # the status comes last
                 return heard._replace(status=channel.get_exit_status())

@@ -144,7 +144,7 @@ def _lines(path: Path, base: Path, depth: int) -> Iterator[tuple[str, str]]:
         yield parts[1].lower(), parts[2].strip()
         if parts[1].lower() == "include" and depth < 16:  # OpenSSH's own limit
             for pattern in shlex.split(parts[2], comments=True):
-                for found in sorted(glob.glob(str(base / Path(pattern).expanduser()))):
+                for found in sorted(glob.glob(str(base / Path(pattern).expanduser()))):  # noqa: PTH207  # it may be absolute
                     yield from _lines(Path(found), base, depth + 1)
 
 
@@ -169,4 +169,5 @@ def expanded(value: str, tokens: Mapping[str, str]) -> str:
             raise Unreadable(f"%{found[1]} in {value}")
         return tokens[found[1]]
 
-    return os.path.expanduser(TOKEN.sub(one, value))
+    found = TOKEN.sub(one, value)
+    return str(Path(found).expanduser()) if found.startswith("~") else found
