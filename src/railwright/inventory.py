@@ -18,33 +18,26 @@ from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleError
-from ansible.inventory.helpers import sort_groups
 from ansible.inventory.manager import InventoryManager, split_host_pattern
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.loader import init_plugin_loader
-from ansible.template import Templar
 from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.display import Display
-from ansible.vars.manager import VariableManager
 
 import ansible_collections.railwright.rdma
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.inventory_facts import suspects
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 from railwright.ansible_env import COLLECTION, collection_root
 from railwright.exitcodes import InputError
 from railwright.inventory_index import Index, Origin, build_index
+from railwright.inventory_values import Layered, NotTemplatedError, Variables
 from railwright.report.text import short
 
 SHOWN = 5  # hosts named in a message before the rest is counted
 GROUP = "rdma"  # every managed node is in it
 UNREADABLE_VAULT = "is encrypted with Ansible Vault and no password fits; allowed: a password in ANSIBLE_VAULT_PASSWORD_FILE or ansible.cfg"
 HINT = f"allowed: at least one host in group {GROUP}"
-
-FACTS = ("ansible_facts", "ansible_local")  # what nodes have said: nothing of it decides how they are reached
-REACHES = ("inventory_hostname", "inventory_hostname_short")
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ class Inventory:
 
     path: Path
     limit: str | None
-    hosts: Mapping[str, Mapping[str, Any]]  # plain values; unknown variables are present, but not templated
+    hosts: Mapping[str, Layered]  # plain values; unknown variables are present, but not templated
     groups: Mapping[str, tuple[str, ...]]  # every group with all its hosts, limited or not
     membership: Mapping[str, tuple[str, ...]]  # host: its groups in Ansible's order of rising precedence
     index: Index
@@ -93,7 +86,7 @@ class Inventory:
 
 def override(inventory: Inventory, values: Mapping[str, Any], options: Mapping[str, str]) -> Inventory:
     """The inventory as the extra variables of a run make it, to be judged like any other; ``options``: variable -> option's name."""
-    hosts = {name: {**own, **values} for name, own in inventory.hosts.items()}
+    hosts = {name: Layered(own.base, {**own.own, **values}) for name, own in inventory.hosts.items()}
     return replace(inventory, hosts=hosts, options=options)
 
 
@@ -117,15 +110,15 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
         manager = _manager(InventoryManager, loader, path, said)
         groups = {str(name): tuple(str(host.name) for host in group.get_hosts()) for name, group in manager.groups.items()}
         hosts = _managed(manager, path, limit)
-        variables = VariableManager(loader=loader, inventory=manager)
+        variables = Variables(manager, loader, path)
         membership, values, suspected = {}, {}, {}
         for host in hosts:
             name = str(host.name)
-            membership[name] = tuple(str(group.name) for group in sort_groups(host.get_groups()))
-            raw = variables.get_vars(host=host)
-            values[name] = _values(name, raw, loader, index, membership[name])
-            if names := suspects(raw):
-                suspected[name] = tuple(names)
+            values[name], membership[name], facts = variables.values(host)
+            if facts:
+                suspected[name] = tuple(facts)
+    except NotTemplatedError as failed:
+        raise _untemplated(index, name, failed) from failed
     except AnsibleError as error:
         why = _one_line(error)
         # Ansible does not name the file that no password fits.
@@ -135,21 +128,9 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
 
     def read(name: str) -> dict[str, Any]:
         with _quiet():
-            return _connection(variables.get_vars(host=by_name[name]), loader)
+            return variables.connection(by_name[name], lambda error: Untemplated(_one_line(error)))
 
     return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), suspected)
-
-
-def _connection(variables: Mapping[str, Any], loader: Any) -> dict[str, Any]:
-    templar = Templar(loader=loader, variables=variables)
-    found: dict[str, Any] = {}
-    for name in variables:
-        if name in REACHES or (name.startswith("ansible_") and name not in FACTS):
-            try:
-                found[str(name)] = plain(_decrypted(templar.template(variables[name])))
-            except AnsibleError as error:
-                found[str(name)] = Untemplated(_one_line(error))
-    return found
 
 
 def _manager(kind: Any, loader: Any, path: Path, said: list[str]) -> Any:
@@ -198,33 +179,12 @@ def _check_limit(manager: Any, limit: str, path: Path) -> None:
             raise InputError(f"--limit {limit}: {pattern} is no host or group of {path}; allowed: {first_of(sorted(manager.hosts), SHOWN)}")
 
 
-def _values(host: str, variables: Mapping[str, Any], loader: Any, index: Index, groups: tuple[str, ...]) -> dict[str, Any]:
-    """Our keys templated; other people's variables by name only, since we must not fail on their templates."""
-    templar = Templar(loader=loader, variables=variables)
-    values: dict[str, Any] = {}
-    for name in variables:
-        if name not in BY_NAME:
-            values[str(name)] = None
-            continue
-        try:
-            values[str(name)] = plain(_decrypted(templar.template(variables[name])))
-        except AnsibleError as error:
-            origin = index.find(host, list(groups), str(name))
-            where = f"{origin.file}:{origin.line}: " if origin is not None else ""
-            raw = variables[name]
-            written = f"{short(plain(raw))}: " if isinstance(raw, str) and "{{" in raw else ""
-            raise InputError(f"{where}{name}: {written}on {host}: {_one_line(error)}") from error
-    values["group_names"] = [name for name in groups if name != "all"]
-    return values
-
-
-def _decrypted(value: Any) -> Any:
-    """ansible-core 2.16 keeps a vaulted scalar as an object until it is read as text."""
-    if type(value).__name__ == "AnsibleVaultEncryptedUnicode":
-        return str(value)
-    if isinstance(value, dict):
-        return {key: _decrypted(item) for key, item in value.items()}
-    return [_decrypted(item) for item in value] if isinstance(value, list) else value
+def _untemplated(index: Index, host: str, failed: NotTemplatedError) -> InputError:
+    """A key of ours whose template fails: where it is written, and what with."""
+    origin = index.find(host, list(failed.groups), failed.key)
+    where = f"{origin.file}:{origin.line}: " if origin is not None else ""
+    written = f"{short(plain(failed.raw))}: " if isinstance(failed.raw, str) and "{{" in failed.raw else ""
+    return InputError(f"{where}{failed.key}: {written}on {host}: {_one_line(failed.error)}")
 
 
 def _set_vault_secrets(loader: Any) -> None:

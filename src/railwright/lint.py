@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec, validate_site
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import SpecBuilder, validate_site
 from railwright.inventory import GROUP, Inventory, load_inventory
 from railwright.inventory_index import unread
 
@@ -65,13 +65,14 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
     found = []
     managed = tuple(inventory.groups.get(GROUP, ()))
     everybody = tuple(inventory.groups.get("all", ()))
+    known, present = frozenset(managed), frozenset(everybody)
     for host, spec in specs.items():
         for index, name in enumerate(spec["upgrade_canary"]):
-            if name not in managed:
+            if name not in known:
                 said = f"is no host of group {GROUP}{did_you_mean(name, managed)}"
                 found.append(Finding(host, f"upgrade_canary[{index}]", name, said, f"hosts of group {GROUP}", "error"))
         asked = spec["upgrade_scheduler_host"]
-        if spec["upgrade_scheduler"] != "none" and asked != CONTROLLER and asked not in everybody:
+        if spec["upgrade_scheduler"] != "none" and asked != CONTROLLER and asked not in present:
             said = f"is no host of the inventory{did_you_mean(asked, everybody)}"
             found.append(Finding(host, "upgrade_scheduler_host", asked, said, "a host of the inventory, or localhost", "error"))
     return found
@@ -98,8 +99,9 @@ def build_specs(inventory: Inventory) -> tuple[dict[str, Spec], list[Finding]]:
     """The Spec of each host that has no error, and all findings."""
     specs: dict[str, Spec] = {}
     findings: list[Finding] = []
+    builder = SpecBuilder()
     for host, values in inventory.hosts.items():
-        spec, found = build_spec(values, host)
+        spec, found = builder.build(values.base, values.own, host)
         findings += found
         if spec is not None:
             specs[host] = spec
@@ -108,17 +110,24 @@ def build_specs(inventory: Inventory) -> tuple[dict[str, Spec], list[Finding]]:
 
 def fold(inventory: Inventory, findings: Iterable[Finding]) -> list[LintFinding]:
     """One line for the same finding at the same place, however many hosts share it."""
-    folded: dict[tuple[str, int | None, str, str, str, str], tuple[Finding, list[str]]] = {}
+    folded: dict[tuple[str, int | None, str, str, str, str], tuple[Finding, dict[str, None]]] = {}
     for finding in findings:
         file, line = _place(inventory, finding)
         value = json.dumps(finding.value, default=str, sort_keys=True)
         identity = (file, line, finding.key, value, finding.message, finding.severity)
-        hosts = folded.setdefault(identity, (finding, []))[1]
-        if finding.host is not None and finding.host not in hosts:
-            hosts.append(finding.host)
+        hosts = folded.setdefault(identity, (finding, {}))[1]
+        if finding.host is not None:
+            hosts[finding.host] = None
     result = [
         LintFinding(
-            file, line, tuple(hosts), finding.key, finding.value, finding.message, finding.allowed, finding.severity,
+            file,
+            line,
+            tuple(hosts),
+            finding.key,
+            finding.value,
+            finding.message,
+            finding.allowed,
+            finding.severity,
             everywhere=len(hosts) == len(inventory.hosts),
         )
         for (file, line, *_rest), (finding, hosts) in folded.items()
@@ -142,7 +151,8 @@ def _structure(inventory: Inventory) -> list[LintFinding]:
         LintFinding(str(path), None, (), path.name, None, message, "the name of a group or host of the inventory", "warning")
         for path, message in unread(inventory.index, set(inventory.groups), known_hosts)
     ]
-    outside = [host for host in inventory.groups.get("opensm", ()) if host not in inventory.groups.get(GROUP, ())]
+    managed = frozenset(inventory.groups.get(GROUP, ()))
+    outside = [host for host in inventory.groups.get("opensm", ()) if host not in managed]
     if outside:
         message = f"{', '.join(outside)}: in group opensm but not in group {GROUP}, so no subnet manager is set up there"
         found.append(LintFinding(str(inventory.path), None, tuple(outside), "opensm", None, message, f"hosts of group {GROUP}", "warning"))

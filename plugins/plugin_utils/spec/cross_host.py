@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What hosts of one site must agree on, and what no two of them may share. Pure."""
 
-import ipaddress
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +10,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 
 from .check_erdma import check_modes
 from .findings import Findings, join_hosts
+from .rails import network_of
 from .schema import BY_NAME
 
 Places = list[tuple[str, Rail]]  # (host, rail) in the order of the hosts
@@ -104,7 +104,7 @@ def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> No
 
 def _families(name: str, addressed: Places, findings: Findings) -> bool:
     """Whether the rail is IPv4 here and IPv6 there, which no gateway fixes."""
-    groups = _groups([(host, f"IPv{ipaddress.ip_interface(rail.address or '').version}") for host, rail in addressed])
+    groups = _groups([(host, "IPv6" if ":" in (rail.address or "") else "IPv4") for host, rail in addressed])
     rails = dict(addressed)
     for family, minority in groups[1:]:
         rail = rails[minority[0]]
@@ -115,7 +115,7 @@ def _families(name: str, addressed: Places, findings: Findings) -> bool:
 
 def _subnets(name: str, addressed: Places, findings: Findings) -> None:
     """A rail in several subnets needs a gateway on every node of it: the way back is a way too."""
-    groups = _groups([(host, str(ipaddress.ip_interface(rail.address or "").network)) for host, rail in addressed])
+    groups = _groups([(host, network_of(rail.address or "")) for host, rail in addressed])
     rails = dict(addressed)
     for number, (subnet, hosts) in enumerate(groups if len(groups) > 1 else []):
         without = [host for host in hosts if rails[host].gateway is None]

@@ -8,7 +8,9 @@ already turned into a number is lost and must be quoted: YAML 1.1 reads ``0000:1
 
 import ipaddress
 import re
+import socket
 from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 from .findings import Findings, did_you_mean
@@ -22,6 +24,7 @@ FORMS = {
 RAIL_KEYS = ("name", "match", "address", "gateway", "mtu")
 RAIL_NAME = r"[a-z][a-z0-9_-]{0,11}"  # part of interface and file names; Linux allows an interface 15 characters
 RAIL_NAME_FORM = "up to 12 lower case letters, digits, - and _, a letter first"
+_RAIL_KEYS = frozenset(RAIL_KEYS)
 DEVICE_WORDS = ("name", "netdev", "interface", "device", "ifname", "hca")
 ADDRESS_FORM = "an address with prefix length, like 192.0.2.11/24 or 2001:db8::11/64"
 MATCH_KINDS = tuple(FORMS)
@@ -51,6 +54,77 @@ def check_rails(rails: list[Any], mtu: int | None, findings: Findings) -> list[d
         })
     _check_twice(checked, findings)
     return checked
+
+
+Shape = tuple[tuple[Any, ...], ...]
+_PREFIXES = {str(length): length for length in range(1, 33)}
+_MAC = re.compile(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}")
+
+
+def unsuspicious_rails(rails: list[Any]) -> tuple[list[dict[str, Any]], Shape] | None:
+    """What ``check_rails`` would make of them, quickly, and what is left when devices and addresses within their subnets are taken away;
+    None where there is, or may be, a finding. A rail without an MTU of its own keeps None.
+    """
+    checked: list[dict[str, Any]] = []
+    shape = []
+    findings = Findings(None)
+    for index, rail in enumerate(rails):
+        match = rail.get("match") if isinstance(rail, dict) else None
+        if not isinstance(match, dict) or len(match) != 1 or not rail.keys() <= _RAIL_KEYS:
+            return None
+        name, address = rail.get("name"), rail.get("address")
+        kind, value = next(iter(match.items()))
+        network = None if address is None else _quick_network(address)
+        if address is not None and network is None:
+            address = _check_address(rail, "", findings)
+            network = network_of(address) if address is not None else None
+        gateway = None if rail.get("gateway") is None else _check_gateway(rail, address, "", findings)
+        mtu = None if rail.get("mtu") is None else _check_mtu(rail, "", findings)
+        if not (kind == "mac" and isinstance(value, str) and _MAC.fullmatch(value) and value != "00:00:00:00:00:00"):
+            kind, value = _known_match(kind, value) if isinstance(value, str) else (None, None)
+        if findings.items or kind is None or not isinstance(name, str) or not _is_name(name):
+            return None
+        checked.append({"name": name, "index": index, "match": kind, "value": value, "address": address, "gateway": gateway, "mtu": mtu})
+        shape.append((name, kind, network, gateway, mtu))
+    addresses = [rail["address"].partition("/")[0] for rail in checked if rail["address"] is not None]
+    seen = (*(rail["name"] for rail in checked), *(rail["value"] for rail in checked), *addresses)
+    return (checked, tuple(shape)) if len(set(seen)) == len(seen) else None
+
+
+@lru_cache(1024)  # the PCI addresses of one kind of machine
+def _known_match(kind: Any, value: str) -> Any:
+    return _check_match({"match": {kind: value}}, "", Findings(None))
+
+
+@cache
+def _is_name(name: str) -> bool:
+    return re.fullmatch(RAIL_NAME, name) is not None
+
+
+def _quick_network(value: Any) -> str | None:
+    """Of an IPv4 address that any host may have, in its canonical form; None of anything else."""
+    text, _slash, prefix = value.partition("/") if isinstance(value, str) else ("", "", "")
+    length = _PREFIXES.get(prefix)
+    try:
+        number = int.from_bytes(socket.inet_pton(socket.AF_INET, text), "big")
+    except (OSError, ValueError):
+        return None
+    if length is None or not 0 < number >> 24 < 224 or number >> 24 == 127:
+        return None
+    size = 32 - length
+    if size > 1 and number & ((1 << size) - 1) in (0, (1 << size) - 1):
+        return None
+    return _network(number >> size << size, length)
+
+
+def network_of(address: str) -> str:
+    """The subnet of a rail's address."""
+    return _quick_network(address) or str(ipaddress.ip_interface(address).network)
+
+
+@cache
+def _network(number: int, length: int) -> str:
+    return str(ipaddress.IPv4Network((number, length)))
 
 
 def _check_name(rail: Mapping[str, Any], path: str, findings: Findings) -> str | None:

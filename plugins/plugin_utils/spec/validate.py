@@ -21,12 +21,12 @@ from .check_rules import Checked, Malformed, Values, check_rules
 from .cross_host import validate_site
 from .findings import MISSING, Findings, did_you_mean
 from .nccl_overrides import check_overrides
-from .rails import check_rails
-from .schema import FABRICS, KEYS
+from .rails import Shape, check_rails, unsuspicious_rails
+from .schema import BY_NAME, FABRICS, KEYS
 from .unknown import check_unknown
-from .values import check_key, plain
+from .values import as_int, check_key, plain
 
-__all__ = ("build_spec", "check_value", "validate_site")
+__all__ = ("SpecBuilder", "build_spec", "check_value", "validate_site")
 
 Rails = list[dict[str, Any]]
 DEFAULTS_BY_FABRIC: dict[str, dict[str, str]] = {"nccl_profile": DEFAULT_NCCL, "qos_profile": DEFAULT_QOS}
@@ -59,19 +59,78 @@ def build_spec(values: Mapping[str, Any], host: str) -> tuple[Spec | None, list[
     """
     findings = Findings(host)
     given = {str(name): plain(value) for name, value in values.items()}
+    return _ruled(given, findings, None), findings.items
+
+
+def _ruled(given: dict[str, Any], findings: Findings, rails: Rails | None) -> Spec | None:
+    """``rails``: in place of the host's own, which are known to be right."""
     checked = _check_keys(given, findings)
     check_unknown(given, findings)
-    rails = check_rails(checked.get("rails", []), checked.get("mtu"), findings)
+    rails = check_rails(checked.get("rails", []), checked.get("mtu"), findings) if rails is None else rails
     _fill_defaults(given, checked)
     for rule in RULES:
         with contextlib.suppress(Malformed):
             rule(checked, rails, findings)
     if findings.error_count():
-        return None, findings.items
+        return None
     checked["rails"] = rails
     checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
     checked["nccl_derived"] = derived(Spec(checked))
-    return Spec(checked), findings.items
+    return Spec(checked)
+
+
+RAILS = "rdma_rails"
+
+
+class SpecBuilder:
+    """Builds the Specs of many hosts. Those that differ in nothing but devices of rails, and addresses within the same subnets, are judged
+    once: the rules are shown subnets in place of addresses, so what they say holds for all of these hosts. Nobody may change such a Spec.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Any, tuple[Any, Spec | None, list[Finding]] | None] = {}
+
+    def build(self, shared: Mapping[str, Any], own: Mapping[str, Any], host: str) -> tuple[Spec | None, list[Finding]]:
+        """``own`` lies over ``shared``, which is one object for all hosts that share it."""
+        raw = own.get(RAILS, shared.get(RAILS))
+        quick = unsuspicious_rails(raw) if isinstance(raw, list) else None
+        if quick is None:
+            return build_spec({**shared, **own}, host)
+        rails, shape = quick
+        ours = repr([item for item in own.items() if item[0] in BY_NAME and item[0] != RAILS])
+        same = (id(shared), tuple(own), ours, shape)
+        if same not in self._known:
+            self._known[same] = _common({**shared, **own}, rails, shape, host, shared)
+        known = self._known[same]
+        if known is None:
+            return build_spec({**shared, **own}, host)
+        _kept, spec, found = known
+        found = [finding._replace(host=host) for finding in found]
+        if spec is None or RAILS not in own:
+            return spec, found
+        return Spec({**spec.as_dict(), "rails": _with_mtu(rails, spec.mtu)}), found
+
+
+def _with_mtu(rails: Rails, mtu: Any) -> Rails:
+    for rail in rails:
+        if rail["mtu"] is None:
+            rail["mtu"] = mtu
+    return rails
+
+
+def _common(values: Mapping[str, Any], rails: Rails, shape: Shape, host: str, kept: Any) -> tuple[Any, Spec | None, list[Finding]] | None:
+    """What holds for all hosts like this one; None where its own addresses or devices are in what is said."""
+    spec, found = build_spec(values, host)
+    findings = Findings(host)
+    given = {str(name): plain(value) for name, value in values.items()}
+    mtu = spec.mtu if spec is not None else as_int(given.get("rdma_mtu"))
+    subnets = [{**rail, "value": "", "address": network} for rail, (_n, _k, network, *_rest) in zip(rails, shape, strict=True)]
+    of_all = _ruled(given, findings, _with_mtu(subnets, mtu))
+    if found != findings.items or (spec is None) != (of_all is None):
+        return None
+    if spec is not None and of_all is not None and {**spec.as_dict(), "rails": []} != {**of_all.as_dict(), "rails": []}:
+        return None
+    return kept, spec, found
 
 
 def _check_keys(given: dict[str, Any], findings: Findings) -> Checked:

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Variables of each host as Ansible's variable manager has them; what its groups say is read and templated once for all hosts of the
+same groups.
+
+Only where that cannot differ: no other plugin brings variables, no fact does, mappings are not merged, and a template names nothing but
+variables of the groups that the host has not set itself. Anything else is asked for each host, as Ansible does.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleError
+from ansible.inventory.helpers import sort_groups
+from ansible.inventory.host import Host
+from ansible.plugins.loader import vars_loader
+from ansible.template import Templar
+from ansible.vars.manager import VariableManager
+from ansible.vars.plugins import get_vars_from_inventory_sources
+from jinja2 import Environment, TemplateError, meta, nodes
+
+from ansible_collections.railwright.rdma.plugins.plugin_utils.inventory_facts import suspects
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
+
+NO_FILES = "/"  # the name of a host for which Ansible looks for no host_vars
+TEMPLATE = re.compile(r"\{[{%#]|\A#jinja2:")
+# Filters and tests that make the same of the same.
+STEADY = frozenset(("bool", "d", "default", "defined", "first", "float", "int", "join", "last", "length", "list", "lower", "string"))
+NOT_STATIC = object()
+FACTS = ("ansible_facts", "ansible_local")  # what nodes have said: nothing of it decides how they are reached
+REACHES = ("inventory_hostname", "inventory_hostname_short")
+
+
+class Layered(Mapping[str, Any]):
+    """A host's own values over those that it shares with others."""
+
+    __slots__ = ("base", "own")
+
+    def __init__(self, base: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+        self.base, self.own = base, own
+
+    def __getitem__(self, name: str) -> Any:
+        return self.own[name] if name in self.own else self.base[name]
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.base
+        yield from (name for name in self.own if name not in self.base)
+
+    def __len__(self) -> int:
+        return len(self.base.keys() | self.own.keys())
+
+
+def static(value: Any) -> Any:
+    """The value as plain data where no template is in it, as it is if it is plain already; else NOT_STATIC."""
+    if isinstance(value, str):
+        return NOT_STATIC if TEMPLATE.search(value) else str.__str__(value)
+    if isinstance(value, dict):
+        found = {static(key): static(item) for key, item in value.items()}
+        return NOT_STATIC if NOT_STATIC in found or any(item is NOT_STATIC for item in found.values()) else found
+    if isinstance(value, list):
+        items = [static(item) for item in value]
+        return NOT_STATIC if any(item is NOT_STATIC for item in items) else items
+    return plain(value) if value is None or isinstance(value, (bool, int, float)) else NOT_STATIC
+
+
+@cache
+def names_in(text: str) -> frozenset[str] | None:
+    """The variables that decide what a template becomes; None where something else may, too."""
+    try:
+        tree = Environment(autoescape=True).parse(text)
+    except TemplateError:
+        return None  # of an extension, or one that Ansible will refuse, too
+    used = {node.name for node in tree.find_all((nodes.Filter, nodes.Test))}
+    return frozenset(meta.find_undeclared_variables(tree)) if used <= STEADY else None
+
+
+def names_behind(value: Any, variables: Mapping[str, Any], seen: set[str]) -> bool:
+    """Collect in ``seen`` every variable that a value depends on; False where it may depend on something else."""
+    if isinstance(value, Mapping):
+        return all(names_behind(item, variables, seen) for pair in value.items() for item in pair)
+    if isinstance(value, (list, tuple)):
+        return all(names_behind(item, variables, seen) for item in value)
+    if not isinstance(value, str):
+        return value is None or isinstance(value, (bool, int, float))
+    names = names_in(plain(value)) if TEMPLATE.search(value) else frozenset()
+    if names is None or value.startswith("#jinja2:") or not names <= variables.keys():
+        return False
+    for name in names - seen:
+        seen.add(name)
+        if not names_behind(variables[name], variables, seen):
+            return False
+    return True
+
+
+class NotTemplatedError(Exception):
+    """A key of ours whose template Ansible cannot fill in."""
+
+    def __init__(self, key: str, raw: Any, groups: tuple[str, ...], error: AnsibleError) -> None:
+        super().__init__(key)
+        self.key, self.raw, self.groups, self.error = key, raw, groups, error
+
+
+class Groups:
+    """What all hosts of the same groups share."""
+
+    def __init__(self, membership: tuple[str, ...], raw: Mapping[str, Any], unsteady: frozenset[str]) -> None:
+        self.membership, self.raw = membership, raw
+        self.values: dict[str, Any] = {"group_names": [name for name in membership if name != "all"]}
+        self.behind: dict[str, set[str] | None] = {}  # key of ours: the variables that decide it; None: to be templated for each host
+        for name, value in raw.items():
+            if name not in BY_NAME:
+                self.values.setdefault(str(name), None)
+                continue
+            seen: set[str] = set()
+            steady = names_behind(value, raw, seen) and not seen & unsteady
+            self.behind[str(name)] = seen if steady else None
+
+    def late(self, raw: Mapping[str, Any], own: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+        """The keys that are to be templated now, for a host with these variables of its own, and where the value is kept."""
+        found = []
+        for name, behind in self.behind.items():
+            if name not in raw:
+                alone = behind is None or not behind.isdisjoint(raw)
+                if alone or name not in self.values:
+                    found.append((name, own if alone else self.values))
+        return found
+
+
+class Variables:
+    """``sharing`` off: everything is asked for each host."""
+
+    def __init__(self, manager: Any, loader: Any, path: Path, *, sharing: bool = True) -> None:
+        self._all = VariableManager(loader=loader, inventory=manager)
+        self._loader = loader
+        self._magic = frozenset(str(name) for name in self._all.get_vars())
+        self._sharing = sharing and only_files()
+        self._source = str(path.absolute())
+        files = (path if path.is_dir() else path.parent) / "host_vars"
+        found = [entry.name for entry in files.iterdir()] if files.is_dir() else []
+        self._with_files = frozenset((*found, *(name.rpartition(".")[0] for name in found)))
+        self._groups: dict[tuple[int, ...], Groups] = {}
+
+    def split(self, host: Any) -> tuple[Groups, dict[str, Any]]:
+        """What the host's groups say, and what lies over it."""
+        groups = self._of_groups(host)
+        own = {**host.vars, **host.get_magic_vars()}
+        if host.name in self._with_files or "/" in host.name:
+            own |= get_vars_from_inventory_sources(self._loader, [self._source], [host], "task")
+        if not self._sharing or not own.keys().isdisjoint(self._magic):
+            return Groups(groups.membership, {}, frozenset()), self._all.get_vars(host=host)
+        return groups, own
+
+    def _of_groups(self, host: Any) -> Groups:
+        same = tuple(map(id, host.groups))
+        if same not in self._groups:
+            names = tuple(str(group.name) for group in sort_groups(host.get_groups()))
+            raw = {}
+            if self._sharing:
+                nobody = Host(NO_FILES, gen_uuid=False)
+                nobody.groups = host.groups
+                raw = self._all.get_vars(host=nobody)
+            self._groups[same] = Groups(names, raw, self._magic | {*host.get_magic_vars()})
+        return self._groups[same]
+
+    def values(self, host: Any) -> tuple[Layered, tuple[str, ...], list[str]]:
+        """Our keys templated; the host's groups; the keys of ours that came as facts.
+
+        Of other people's variables there is the name alone: we must not fail on their templates.
+        """
+        groups, raw = self.split(host)
+        shared = groups.values
+        own: dict[str, Any] = {}
+        late = groups.late(raw, own)
+        for name, value in raw.items():
+            if name not in BY_NAME:
+                if name not in shared:
+                    own[str(name)] = None
+            elif (found := static(value)) is not NOT_STATIC:
+                own[str(name)] = found
+            else:
+                late.append((str(name), own))
+        if late:
+            everything = {**groups.raw, **raw}
+            templar = Templar(loader=self._loader, variables=everything)
+            for name, place in late:
+                try:
+                    place[name] = plain(decrypted(templar.template(everything[name])))
+                except AnsibleError as error:
+                    raise NotTemplatedError(name, everything[name], groups.membership, error) from error
+        return Layered(shared, own), groups.membership, suspects(raw)
+
+    def connection(self, host: Any, failed: Callable[[AnsibleError], Any]) -> dict[str, Any]:
+        """What decides how the host is reached; ``failed``: what stands for a variable whose template cannot be filled in."""
+        groups, own = self.split(host)
+        everything = {**groups.raw, **own}
+        found: dict[str, Any] = {}
+        templar = None
+        for name, value in everything.items():
+            if name in REACHES or (name.startswith("ansible_") and name not in FACTS):
+                found[str(name)] = static(value)
+                if found[str(name)] is NOT_STATIC:
+                    templar = templar or Templar(loader=self._loader, variables=everything)
+                    try:
+                        found[str(name)] = plain(decrypted(templar.template(value)))
+                    except AnsibleError as error:
+                        found[str(name)] = failed(error)
+        return found
+
+
+def only_files() -> bool:
+    """Whether variables come from the inventory and its group_vars and host_vars alone, the later over the earlier."""
+    plugins = {kind.ansible_name for kind in vars_loader.all(class_only=True)}
+    return (
+        plugins == {"ansible.builtin.host_group_vars"}
+        and list(constants.VARIABLE_PLUGINS_ENABLED) == ["host_group_vars"]
+        and constants.DEFAULT_HASH_BEHAVIOUR == "replace"
+        and constants.CACHE_PLUGIN in ("memory", "ansible.builtin.memory")
+    )
+
+
+def decrypted(value: Any) -> Any:
+    """ansible-core 2.16 keeps a vaulted scalar as an object until it is read as text."""
+    if type(value).__name__ == "AnsibleVaultEncryptedUnicode":
+        return str(value)
+    if isinstance(value, dict):
+        return {key: decrypted(item) for key, item in value.items()}
+    return [decrypted(item) for item in value] if isinstance(value, list) else value
