@@ -4,9 +4,9 @@
 Before anything is sent, no fact of a node may bear the name of a key of ours. What is sent is logged nowhere on the node: it carries
 values of the inventory. What comes back is bounded in time and size (answers/wire.py), then in form (answers/gate.py).
 
-To inspect a node is one round trip: the module goes to Python's input over the connection (Ansible's pipelining) instead of making a
-directory, copying a file, running and removing it, which is an ssh client each. Where the operator has said anything about pipelining,
-that holds.
+A module is one round trip: it goes to Python's input over the connection (Ansible's pipelining) instead of making a directory, copying a
+file, running and removing it, which is an ssh client each. It then has no terminal either: a connection that breaks sends no hangup into
+the middle of a change. Where the operator has said anything about pipelining, that holds.
 """
 
 import re
@@ -64,9 +64,8 @@ class NodeAction(ActionBase):
     ) -> Result:
         """Ansible's own, with the answer through the gate. ``seconds``: how long it may take; None: by the module's mode."""
         name, arguments = str(module_name or self._task.action), dict(module_args or {})
-        inspects = step_of(arguments) in INSPECTING
-        self._limit(seconds or (wire.INSPECT_S if inspects else wire.CHANGE_S))
-        one_trip = inspects and name.startswith(NAMESPACE) and not self._task.async_val and self._one_trip(task_vars)
+        self._limit(seconds or (wire.INSPECT_S if step_of(arguments) in INSPECTING else wire.CHANGE_S))
+        one_trip = not self._task.async_val and self._one_trip(task_vars)
         answer = self._answer(name, arguments, task_vars, more)
         if one_trip:
             self._connection.set_option(PIPELINING, False)

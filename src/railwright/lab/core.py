@@ -67,7 +67,7 @@ def up(
         if state is not None and _running(state):
             if not fresh:
                 return _complete(state, nodes, rails, progress)
-            _stop_all(state, progress, grace=0)
+            _stop_all(state, progress)
         image = images.ensure(progress, recipe)
         planned = _plan(paths, state, image, nodes, rails, recipe.offset, hardware, progress)
         return _start(planned, state, image, recipe, fresh=fresh, progress=progress)
@@ -119,7 +119,7 @@ def _start(state: LabState, old: LabState | None, image: Image, recipe: Recipe, 
         _boot(state, image, recipe, cold, restored, progress)
     except BaseException:
         # Half a lab would pass for a whole one at the next `up`, but without its bare snapshot.
-        _stop_all(state, progress, grace=0)
+        _stop_all(state, progress)
         raise
     return state
 
@@ -198,7 +198,7 @@ def restore(name: str, *, state_dir: Path | None = None, progress: Progress = si
         if without:
             raise LabError(f"no snapshot named {name!r} of {_names(without)}")
         progress(f"restoring snapshot {name}")
-        _stop_all(state, silent, grace=0)
+        _stop_all(state, silent)
         for node in state.nodes:
             machine.start(state, node, _image(state), name)
         reach.wait(state, state.nodes, progress)
@@ -236,7 +236,7 @@ def down(*, destroy: bool = False, state_dir: Path | None = None, progress: Prog
                 raise
             state = None  # Unreadable: what it says does not matter any more, and the pid files are still there.
         if state is not None:
-            _stop_all(state, progress, grace=0 if destroy else machine.POWER_OFF_SECONDS)
+            _stop_all(state, progress)
         machine.end_strays(paths)
         net.remove_bridges(paths)
         if destroy:
@@ -271,14 +271,12 @@ def _running(state: LabState) -> list[Node]:
     return [node for node in state.nodes if machine.pid(state, node) is not None]
 
 
-def _stop_all(state: LabState, progress: Progress, *, grace: float) -> None:
+def _stop_all(state: LabState, progress: Progress) -> None:
+    """At once: no disk is ever booted again as it was left."""
     running = _running(state)
     if running:
         progress(f"stopping {_names(running)}")
-    if grace:
-        for node in running:
-            machine.ask_power_off(state, node)
-    _each(running, lambda node: machine.stop(state, node, grace=grace))
+    _each(running, lambda node: machine.stop(state, node, grace=0))
 
 
 def _take(state: LabState, node: Node, name: str) -> None:

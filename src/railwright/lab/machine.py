@@ -28,7 +28,7 @@ from railwright.lab.tools import LabError
 PROBE_SECONDS = 10.0
 ARGV = {
     "kvm": ["-accel", "kvm", "-cpu", "host"],
-    "tcg": ["-accel", "tcg,thread=multi", "-cpu", "max"],
+    "tcg": ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"],  # a fifth level of page tables is walked at emulation speed
 }
 
 

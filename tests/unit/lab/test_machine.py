@@ -93,7 +93,7 @@ def test_pci_express_puts_every_nic_behind_a_port_of_its_own(state: LabState, im
     ]
 
 
-@pytest.mark.parametrize(("accel", "model"), [("tcg", "max"), ("kvm", "host")])
+@pytest.mark.parametrize(("accel", "model"), [("tcg", "max,la57=off"), ("kvm", "host")])
 def test_bare_metal_admits_no_hypervisor(state: LabState, image: Image, accel: str, model: str) -> None:
     ordinary = replace(state, accel=accel)
     assert values(machine.argv(ordinary, state.nodes[0], image), "-cpu") == [model]
