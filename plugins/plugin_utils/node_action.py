@@ -19,7 +19,7 @@ from ansible.plugins.action import ActionBase
 
 from .answers import wire
 from .answers.form import shortened
-from .answers.gate import NAMESPACE, passed
+from .answers.gate import NAMESPACE, passed, unanswered
 from .diffs import clean_diff
 from .inventory_facts import raw_variables, without_facts
 
@@ -143,7 +143,10 @@ class NodeAction(ActionBase):
         warnings = answer.get("warnings")
         if isinstance(warnings, list):
             answer = {**answer, "warnings": [text_of(item) for item in warnings]}
-        found = passed(name, mode, answer, may_skip=bool(self._task.check_mode))
+        if name.startswith(NAMESPACE) and answer.get("failed") and "module_stdout" in answer:  # Ansible found no answer in it
+            found = unanswered(name, answer.get("rc"), answer["module_stdout"], answer.get("module_stderr") or "")
+        else:
+            found = passed(name, mode, answer, may_skip=bool(self._task.check_mode))
         if "diff" in found:
             found["diff"] = clean_diff(found["diff"])
         if self._discovered_interpreter_key:  # else Ansible would look for it in every task again

@@ -58,10 +58,14 @@ def test_every_command_has_a_reason() -> None:
     assert not silent
 
 
+# Says to ssh what Ansible does, where the operator has switched the checks off; and what is made of it.
+SAYS_WHAT_ANSIBLE_SAYS = ("src/railwright/scan/login.py", "src/railwright/scan/options.py")
+
+
 def test_nothing_trusts_just_anybody() -> None:
     found = []
     for name in repo.files():
-        if not name.startswith(("tests/contract/", "docs/", "CHANGELOG")):
+        if not name.startswith(("tests/contract/", "docs/", "CHANGELOG", *SAYS_WHAT_ANSIBLE_SAYS)):
             content = (repo.ROOT / name).read_bytes().decode("utf-8", "replace")
             found += [
                 f"{name}:{number}: {line.strip()}"

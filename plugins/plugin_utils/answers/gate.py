@@ -14,6 +14,7 @@ NAMESPACE = "railwright.rdma."
 MESSAGE_LIMIT = 16 * 1024  # characters
 OUTPUT_LIMIT = 64 * 1024  # of what a module or a command printed: the end of it
 LINES_LIMIT = 100  # warnings
+SHELL_FOUND_NOTHING = 127  # sh's status for a program that is not there
 NO_PYTHON = ("the node has no Python that can be used: `railwright apply` installs one, or ansible_python_interpreter names one "
              "(docs/guide.md)")
 # What any module may say beside its own keys.
@@ -83,13 +84,14 @@ def refusal(module: str, why: str) -> dict[str, Any]:
     return {"failed": True, "changed": False, "msg": line}
 
 
-def unanswered(module: str, rc: int | None, output: bytes, errors: bytes, *, no_python: bool) -> dict[str, Any]:
-    """The failure of a module that printed no answer: what its node said instead, in one line."""
-    if no_python:
+def unanswered(module: str, rc: Any, output: Any, errors: Any, *, no_python: bool = False) -> dict[str, Any]:
+    """The failure of a module that printed no answer: what its node said instead, in one line. Whoever carried the module there."""
+    if no_python or rc == SHELL_FOUND_NOTHING:
         return {"failed": True, "changed": False, "msg": NO_PYTHON}
-    lines = [line.strip() for stream in (errors, output) for line in stream.decode("utf-8", "replace").splitlines()[-1:] if line.strip()]
+    found = [line.strip() for stream in (errors, output) for line in cut(stream, OUTPUT_LIMIT, ending=True).splitlines()[-1:]]
+    lines = [line for line in found if line and not line.startswith("#railwright ")]
     said = f": {shortened(lines[0], 300)}" if lines else ""
-    return refusal(module, f"it is none at all, and the command ended {'by a signal' if rc is None else rc}{said}")
+    return refusal(module, f"it is none at all{said}")
 
 
 def common(given: dict[str, Any]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Connections:
             except Unreadable as error:
                 raise ByAnsible(f"ProxyCommand: {error}") from error
         elif (hops := one(shared, "proxyjump")) is not None:
-            more["tunnel"] = await self._jump(tuple(hops.split(",")))
+            more["tunnel"] = await self._jump(tuple(hops.split(",")), config.file)
         return await self._tried(config.hostname, {**found.asyncssh, **more}, owner, found)
 
     async def _tried(self, host: str, options: Mapping[str, Any], owner: HostKeys, shared: Options) -> asyncssh.SSHClientConnection:
@@ -89,11 +89,13 @@ class Connections:
                 async with asyncio.timeout(LOGIN_S):
                     return await asyncssh.connect(host, **options)
             except asyncssh.HostKeyNotVerifiable as error:
+                if shared.strict not in ("ask", "yes", "true"):  # OpenSSH may take the key, and writes it down
+                    raise ByAnsible("its host key is not known yet, or has changed") from error
                 raise Unreachable(host_key_text(host, options["port"], str(error), unknown=owner.unknown)) from error
             except asyncssh.PermissionDenied as error:
                 if shared.by_ansible:
                     raise ByAnsible(f"its login needs {shared.by_ansible}") from error
-                raise Unreachable(login_text(host, options, str(error))) from error
+                raise Unreachable(login_text(host, options, str(error), shared.hints)) from error
             except asyncssh.KeyExchangeFailed as error:
                 raise ByAnsible("no algorithm of the key exchange that both sides have") from error
             except (asyncssh.ConnectionLost, ConnectionError, asyncssh.ProtocolError) as error:
@@ -104,21 +106,23 @@ class Connections:
                 raise Unreachable(fault_text(host, options["port"], error)) from error
         raise AssertionError  # the last try returns or raises
 
-    async def _jump(self, hops: tuple[str, ...]) -> asyncssh.SSHClientConnection:
+    async def _jump(self, hops: tuple[str, ...], file: str | None) -> asyncssh.SSHClientConnection:
         """The connection to the last of these, each through the one before; made once."""
-        if hops not in self._jumps:
-            self._jumps[hops] = asyncio.create_task(self._jumped(hops))
+        key = (file or "", *hops)
+        if key not in self._jumps:
+            self._jumps[key] = asyncio.create_task(self._jumped(hops, file))
         try:
-            return await asyncio.shield(self._jumps[hops])
+            return await asyncio.shield(self._jumps[key])
         except Unreachable as error:
             raise Unreachable(f"jump host {hops[-1]}: {error}") from error
 
-    async def _jumped(self, hops: tuple[str, ...]) -> asyncssh.SSHClientConnection:
+    async def _jumped(self, hops: tuple[str, ...], file: str | None) -> asyncssh.SSHClientConnection:
         *before, hop = hops
         user, _at, place = hop.removeprefix("ssh://").rpartition("@")
         host, port = _split_port(place)
         arguments = [*(["-l", user] if user else []), *(["-p", port] if port else []), "-o", "BatchMode=yes"]
         arguments += ["-o", f"ProxyJump={','.join(before)}"] if before else []
+        arguments += ["-F", file] if file is not None else []  # all that ssh hands on to the ssh that it starts for a jump
         try:
             config = self._config.resolve(arguments, host)
         except Unreadable as error:

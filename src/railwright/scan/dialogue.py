@@ -7,7 +7,7 @@ A login may print what it likes before our lines; they are found by a word that 
 import asyncio
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import asyncssh
@@ -18,13 +18,13 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import 
 from railwright.scan.login import Become
 
 TAIL = 64 * 1024  # bytes of what a command printed beside the answer: the end of it
-WRONG_PASSWORD, NEEDS_PASSWORD, NEEDS_TTY = b"Sorry, try again.", b"a password is required", b"you must have a tty to run sudo"
+WRONG_PASSWORD, SUDO_NEEDS_PASSWORD = b"Sorry, try again.", b"sudo: a password is required"
 RUN = f"""
-word=$1 boot=$2; shift 2
+word=$1 boot=$2 installed=$3; shift 3
 [ $# -gt 0 ] || set -- {INTERPRETERS}
 for name in "$@"; do
   full=$(PATH=$PATH:/usr/sbin:/usr/bin:/sbin:/bin command -v "$name" 2>/dev/null) || continue
-  "$full" -I -c "$boot" "$word"; code=$?
+  "$full" -I -c "$boot" "$word" "$installed"; code=$?
   [ $code -eq {TOO_OLD} ] || exit $code
 done
 echo; echo "#railwright $word none"
@@ -55,25 +55,40 @@ class Heard(NamedTuple):
 
 
 class Refused(Exception):
-    """The node did not let the command begin, or answered beyond the limits. ``text`` says which."""
+    """The node did not let the command begin, or answered beyond the limits. ``began``: whether our code had begun on the node."""
+
+    def __init__(self, text: str, *, began: bool) -> None:
+        super().__init__(text)
+        self.began = began
 
 
-def command_line(word: str, boot: str, interpreter: str | None, become: Become | None, *, probe: bool) -> str:
+class Command(NamedTuple):
+    """``prompt``: after which sudo waits for the password; empty: it asks for none."""
+
+    line: str
+    prompt: str
+    password: str
+
+
+def command_line(word: str, code: Sequence[str], interpreter: str | None, become: Become | None, *, probe: bool) -> Command:
     """For a login shell of any kind. ``probe``: node_probe's script runs first, with the same rights."""
     own = [interpreter] if interpreter else []
-    run = shlex.join(["/bin/sh", "-c", RUN, "railwright", word, boot, *own])
+    run = shlex.join(["/bin/sh", "-c", RUN, "railwright", word, *code, *own])
     if probe:
         run = shlex.join(["/bin/sh", "-c", SCRIPT, "railwright-probe", *own]) + " </dev/null; " + run
-    return become.wrap(run) if become is not None else shlex.join(["/bin/sh", "-c", run])
+    if become is None:
+        return Command(shlex.join(["/bin/sh", "-c", run]), "", "")
+    return Command(*become.wrap(run), become.password)
 
 
 class Dialogue(asyncssh.SSHClientSession[bytes]):
     """One command's streams. ``heard`` is done when the answer is there or none will come."""
 
-    def __init__(self, word: str, payload: Payload, become: Become | None) -> None:
+    def __init__(self, word: str, payload: Payload, command: Command) -> None:
         self.heard: asyncio.Future[Heard] = asyncio.get_running_loop().create_future()
         self._mark = b"#railwright " + word.encode("ascii") + b" "
-        self._payload, self._become = payload, become
+        self._payload, self._command = payload, command
+        self.begun = asyncio.Event()  # our first line came
         self._output, self._errors, self._read = bytearray(), bytearray(), 0
         self._begun: int | None = None  # where in the output our first line ends
         self._searched, self._asked = 0, False
@@ -90,8 +105,8 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
         stream = self._output if datatype is None else self._errors
         stream += data
         del self._errors[:-TAIL]
-        if self._begun is None and self._become is not None:
-            self._sudo(self._become)
+        if self._begun is None and not self.heard.done():
+            self._sudo()
         if not self.heard.done():
             self._advance()
         return None
@@ -106,15 +121,16 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
             else:
                 self._finish(None)
 
-    def _sudo(self, become: Become) -> None:
+    def _sudo(self) -> None:
         said = bytes(self._errors[-4096:] + self._output[-4096:])
-        if NEEDS_PASSWORD in said:
+        prompt = self._command.prompt.encode()
+        if SUDO_NEEDS_PASSWORD in said:
             self._refuse("Missing sudo password")
-        elif WRONG_PASSWORD in said:
+        elif prompt and WRONG_PASSWORD in said:
             self._refuse("Incorrect sudo password")
-        elif become.prompt and not self._asked and become.prompt.encode() in said:
+        elif prompt and not self._asked and prompt in said:
             self._asked = True
-            self._chan.write(become.password.encode() + b"\n")
+            self._chan.write(self._command.password.encode() + b"\n")
 
     def _greeting(self) -> None:
         start = self._output.find(self._mark, self._searched)
@@ -124,12 +140,14 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
         self._searched, end = start, self._output.find(b"\n", start)
         if end < 0:
             return
-        if self._output[start + len(self._mark) : end].strip() == b"none":
+        self.begun.set()
+        said = self._output[start + len(self._mark) : end].strip()
+        if said == b"none":
             self._begun = start
             self._finish(None, no_python=True)
             return
         self._begun, self._searched, self._advance = start, end + 1, self._answer
-        for part in self._payload.parts():
+        for part in (self._payload._replace(code=b"") if said == b"have" else self._payload).parts():
             self._chan.write(part)
         self._chan.write_eof()
 
@@ -150,5 +168,5 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
 
     def _refuse(self, text: str) -> None:
         if not self.heard.done():
-            self.heard.set_exception(Refused(text))
+            self.heard.set_exception(Refused(text, began=self._begun is not None))
         self._chan.abort()

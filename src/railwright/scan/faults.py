@@ -2,7 +2,7 @@
 """What each fault of ssh means to a person, and what to do about it."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import asyncssh
@@ -10,6 +10,10 @@ import asyncssh
 from railwright.report.text import printable
 
 REASON = 300  # characters of what a node says
+REMEDIES = (  # asyncssh's and sshd's own words -> what to do
+    ("Too many authentication failures", "; the agent offers too many keys: name the one with IdentityFile, and set IdentitiesOnly yes"),
+    ("banner", "; is that an sshd?"),
+)
 
 
 class Unreachable(Exception):
@@ -27,9 +31,11 @@ def host_key_text(host: str, port: int, said: str, *, unknown: bool) -> str:
             f"remove the old key: ssh-keygen -R {name}. Else somebody answers in its place")
 
 
-def login_text(host: str, options: Mapping[str, Any], said: str) -> str:
+def login_text(host: str, options: Mapping[str, Any], said: str, hints: Sequence[str]) -> str:
     ways = [name for name, on in (("a key", options["public_key_auth"]), ("a password", options["password_auth"])) if on]
     with_what = " and ".join(ways) or "no way to log in"
+    if hints:
+        return f"login as {options['username']} on {host} was refused, with {with_what} ({short_reason(said)}): {'; '.join(hints)}"
     return (f"login as {options['username']} on {host} was refused, with {with_what} ({short_reason(said)}); "
             "check ansible_user, the key file or the agent, and the node's authorized_keys and sshd log")
 
@@ -51,7 +57,8 @@ def fault_text(host: str, port: int, error: Exception, *, began: bool = False) -
     if isinstance(error, asyncssh.ConnectionLost | ConnectionError):
         return (f"{place} closed the connection before the login ({short_reason(str(error))}); see sshd's log there: MaxStartups, or sshd "
                 "is ending")
-    return f"ssh to {place} failed: {short_reason(str(error) or type(error).__name__)}"
+    remedy = next((text for words, text in REMEDIES if words in str(error)), "")
+    return f"ssh to {place} failed: {short_reason(str(error) or type(error).__name__)}{remedy}"
 
 
 def short_reason(text: str) -> str:

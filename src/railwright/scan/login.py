@@ -36,10 +36,10 @@ class ByAnsible(Exception):
 
 
 class Become(NamedTuple):
-    """sudo, as Ansible's plugin calls it."""
+    """sudo, as Ansible's plugin calls it. ``wrap``: a command of sh's -> the command line that runs it as root, and the prompt after
+    which sudo waits for the password (empty: it asks for none). Ansible makes another prompt at every call."""
 
-    wrap: Callable[[str], str]  # a command of sh's -> the command line that runs it as root
-    prompt: str  # after which the password is expected; empty: no password
+    wrap: Callable[[str], tuple[str, str]]
     password: str
 
 
@@ -159,9 +159,12 @@ def _become(variables: Mapping[str, Any], user: str | None) -> Become | None:
         raise ByAnsible(f"ansible_become_user is {target}")
     shell = shell_loader.get("sh")
     shell.executable = "/bin/sh"
-    sudo.build_become_command("true", shell)  # makes the prompt
-    password = str(sudo.get_option("become_pass") or "")
-    return Become(lambda command: str(sudo.build_become_command(command, shell)), str(sudo.prompt or ""), password)
+
+    def wrap(command: str) -> tuple[str, str]:
+        line = str(sudo.build_become_command(command, shell))
+        return line, str(sudo.prompt or "")
+
+    return Become(wrap, str(sudo.get_option("become_pass") or ""))
 
 
 def _truth(value: Any) -> bool:

@@ -4,7 +4,7 @@
 import getpass
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ from railwright.scan.login import ByAnsible
 from railwright.scan.ssh_config import Settings, Unreadable, expanded
 
 LOGIN_S, KEEPALIVE_S, KEEPALIVES = 60.0, 15, 4
+CERTIFICATE_OF_A_USER = 1  # SSH2_CERT_TYPE_USER of PROTOCOL.certkeys
 NO_KEYS = ("/dev/null", "none")
 # Exchanges whose secret a quantum computer of later does not give away.
 POST_QUANTUM = ("mlkem768x25519-sha256", "mlkem768nistp256-sha256", "mlkem1024nistp384-sha384", "sntrup761x25519-sha512@openssh.com")
@@ -28,20 +29,24 @@ class Options(NamedTuple):
     """What hosts share that one line of OpenSSH's configuration is about."""
 
     asyncssh: dict[str, Any]
-    stray_keys: bool  # an unknown host key is taken, as ``StrictHostKeyChecking no`` has it
+    strict: str  # StrictHostKeyChecking
+    stray_keys: bool  # an unknown host key is taken, and there is nowhere to write it down
     by_ansible: str  # how OpenSSH could log in and asyncssh cannot; empty: in no way
+    hints: list[str]  # why a login may fail
 
 
 def connection_options(shared: Settings, default: Settings, password: str | None, *, post_quantum: bool) -> Options:
     """``default``: OpenSSH's own. Raises ByAnsible."""
     methods = set((one(shared, "preferredauthentications") or "publickey,password,keyboard-interactive").split(","))
-    keys, missing = client_keys(shared)
+    keys, missing, hints = client_keys(shared)
     if one(shared, "gssapiauthentication") == "yes" and has_ticket():
         missing = missing or "Kerberos"
-    strict = one(shared, "stricthostkeychecking")
+    strict = {"false": "no", "off": "no"}.get(one(shared, "stricthostkeychecking") or "", one(shared, "stricthostkeychecking") or "ask")
+    if (socket_path := agent_socket(shared)) and not answers(socket_path):
+        hints.append(f"the agent at {socket_path} does not answer")
     found: dict[str, Any] = {
         "config": None, "port": int(one(shared, "port") or 22), "username": one(shared, "user"), "password": password,
-        "client_keys": keys or None, "agent_path": agent_socket(shared), "agent_identities": agent_keys(shared),
+        "client_keys": keys or None, "agent_path": socket_path, "agent_identities": agent_keys(shared),
         "family": {"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(one(shared, "addressfamily") or "", socket.AF_UNSPEC),
         "local_addr": (one(shared, "bindaddress"), 0) if one(shared, "bindaddress") else None,
         "connect_timeout": int(one(shared, "connecttimeout") or 0) or None, "login_timeout": LOGIN_S,
@@ -65,8 +70,8 @@ def connection_options(shared: Settings, default: Settings, password: str | None
         names = [*get_certificate_algs(), *get_public_key_algs()]
         found["server_host_key_algs"] = algorithms(shared, default, "hostkeyalgorithms", names, ())
     # With OpenSSH a key that is taken so is written down; where it could not be, nothing is lost by not writing it.
-    stray = strict in ("no", "false", "off") and all(name in NO_KEYS for name in words_of(shared, "userknownhostsfile"))
-    return Options(found, stray, missing)
+    stray = strict == "no" and all(name in NO_KEYS for name in words_of(shared, "userknownhostsfile"))
+    return Options(found, strict, stray, missing, hints)
 
 
 def one(settings: Settings, keyword: str) -> str | None:
@@ -92,22 +97,50 @@ def algorithms(
     return found
 
 
-def client_keys(shared: Settings) -> tuple[list[Any], str]:
-    """Key pairs of the files that are there, and what one of them needs that asyncssh cannot give."""
+def client_keys(shared: Settings) -> tuple[list[Any], str, list[str]]:
+    """Key pairs of the files that are there, what one of them needs that asyncssh cannot give, and what is wrong with others."""
     found: list[Any] = []
+    hints: list[str] = []
     missing = ""
     tokens = {"%": "%", "d": str(Path.home()), "u": getpass.getuser(), "r": one(shared, "user") or ""}
-    certificates = [expanded(name, tokens) for name in shared.get("certificatefile", ()) if name != "none"]
+    named = [expanded(name, tokens) for name in shared.get("certificatefile", ()) if name != "none"]
+    certificates = [name for name in named if os.access(name, os.R_OK)]
     for value in shared.get("identityfile", ()):
         try:
             name = expanded(value.strip('"'), tokens)
             if os.access(name, os.R_OK):
-                found += asyncssh.load_keypairs(name, None, [item for item in certificates if os.access(item, os.R_OK)])
+                found += asyncssh.load_keypairs(name, None, certificates)
+                certificates += [f"{name}-cert.pub"] if os.access(f"{name}-cert.pub", os.R_OK) else []
         except Unreadable as error:
             missing = f"IdentityFile: {error}"
-        except (asyncssh.KeyEncryptionError, asyncssh.KeyImportError, OSError, ValueError):
-            pass  # one that needs a passphrase may be in the agent; a public key is of the agent's own
-    return found, missing
+        except asyncssh.KeyEncryptionError:
+            hints.append(f"the key {name} needs a passphrase, and only an agent that holds it can give that")
+        except (asyncssh.KeyImportError, OSError, ValueError):
+            pass  # a public key is of the agent's own
+    return found, missing, hints + expired(certificates, one(shared, "user") or "")
+
+
+def expired(files: Iterable[str], user: str) -> list[str]:
+    """What is wrong with certificates of this user."""
+    found = []
+    for name in dict.fromkeys(files):
+        try:
+            certificate: Any = asyncssh.read_certificate(name)
+            certificate.validate(CERTIFICATE_OF_A_USER, user)
+        except (asyncssh.Error, OSError, ValueError) as error:
+            found.append(f"the certificate {name}: {error}")
+    return found
+
+
+def answers(path: str) -> bool:
+    """Whether somebody listens on a local socket."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(2)
+        try:
+            probe.connect(path)
+        except OSError:
+            return False
+    return True
 
 
 def agent_socket(shared: Settings) -> str:

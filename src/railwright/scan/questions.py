@@ -56,7 +56,8 @@ def module_step(question: Question, asked: Asked) -> list[Step]:
 def answer_of(name: str, mode: str | None, heard: Heard) -> Result:
     """What the gate lets through of a module's answer."""
     if heard.answer is None:
-        return unanswered(name, heard.status, heard.output, heard.errors, no_python=heard.no_python)
+        streams = (stream.decode("utf-8", "replace") for stream in (heard.output, heard.errors))
+        return unanswered(name, heard.status, *streams, no_python=heard.no_python)
     try:
         return passed(name, mode, read_json(heard.answer.decode("utf-8", "replace"), wire.BYTES))
     except UnreadableText as error:

@@ -2,6 +2,7 @@
 """One question to many nodes at once. What comes of each node is an event, as of a run of Ansible's, so that everything after it is one."""
 
 import asyncio
+import contextlib
 import json
 import re
 import secrets
@@ -11,16 +12,20 @@ from typing import Any, NamedTuple, Protocol
 
 import asyncssh
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system.node_code import DIRECTORY
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import boot_text, code_digest, packed_code
 from railwright.events import Collector, Echo, Listener, RunOutcome
 from railwright.scan.connection import Connections
-from railwright.scan.dialogue import Dialogue, Heard, Payload, Refused, command_line
+from railwright.scan.dialogue import Command, Dialogue, Heard, Payload, Refused, command_line
 from railwright.scan.faults import Unreachable, fault_text
 from railwright.scan.login import ByAnsible, Login, Logins
-from railwright.scan.node_code import boot_text, packed_code
 from railwright.scan.questions import Asked, Question
 
+BEGIN_S, END_S = 120.0, 10.0  # until our first line: a login shell, sudo, the probe; and after the answer
+NOT_BEGUN = "nothing of ours began on the node within %g s: its login shell or sudo asks something, or hangs; log in by hand to see"
+NO_ANSWER = "the node gave no answer within %g s; the connection was closed"
 AT_ONCE = 64  # nodes; each holds at most wire.BYTES, and usually a five-hundredth of it
 OPENSSH = re.compile(r"SSH-2\.0-OpenSSH_([0-9]{1,2})\.([0-9]{1,2})")
 FIRST_MLKEM = (9, 9)  # OpenSSH's release notes: mlkem768x25519-sha256, the one post-quantum exchange that asyncssh has too
@@ -39,7 +44,7 @@ class Transport(Protocol):
 
     classical: set[str]  # nodes whose key exchange was not post-quantum
 
-    async def hear(self, login: Login, command: str, payload: Payload) -> Heard:
+    async def hear(self, login: Login, command: Command, payload: Payload) -> Heard:
         """Raises Unreachable, ByAnsible, Refused."""
 
     async def close(self) -> None: ...
@@ -52,25 +57,35 @@ class Ssh:
         self._connections, self._word = Connections(logins.config), word
         self.classical: set[str] = set()
 
-    async def hear(self, login: Login, command: str, payload: Payload) -> Heard:
+    async def hear(self, login: Login, command: Command, payload: Payload) -> Heard:
         connection = await self._connections.open(login)
         version = OPENSSH.match(str(connection.get_extra_info("server_version")))
         if version is not None and (int(version[1]), int(version[2])) < FIRST_MLKEM:
             self.classical.add(login.node)
         try:
-            async with asyncio.timeout(wire.within(wire.INSPECT_S)):
-                dialogue = Dialogue(self._word, payload, login.become)
-                channel, _session = await connection.create_session(lambda: dialogue, command, encoding=None)
-                heard = await dialogue.heard
-                if heard.answer is None:
-                    await channel.wait_closed()  # the status comes last
-                return heard._replace(status=channel.get_exit_status())
-        except TimeoutError:
-            raise Refused(f"the node gave no answer within {wire.within(wire.INSPECT_S):g} s; the connection was closed") from None
+            return await self._asked(connection, command, payload)
         except (asyncssh.Error, OSError) as error:
             raise Unreachable(fault_text(login.host, connection.get_extra_info("port"), error, began=True)) from error
         finally:
             connection.abort()
+
+    async def _asked(self, connection: asyncssh.SSHClientConnection, command: Command, payload: Payload) -> Heard:
+        dialogue = Dialogue(self._word, payload, command)
+        channel, _session = await connection.create_session(lambda: dialogue, command.line, encoding=None)
+        try:
+            async with asyncio.timeout(wire.within(wire.INSPECT_S)):
+                await asyncio.wait((begun := asyncio.ensure_future(dialogue.begun.wait()), dialogue.heard), timeout=wire.within(BEGIN_S),
+                                   return_when=asyncio.FIRST_COMPLETED)
+                begun.cancel()
+                if not dialogue.begun.is_set() and not dialogue.heard.done():
+                    raise Refused(NOT_BEGUN % wire.within(BEGIN_S), began=False)
+                heard = await dialogue.heard
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(END_S):
+                        await channel.wait_closed()  # the status comes last
+                return heard._replace(status=channel.get_exit_status())
+        except TimeoutError:
+            raise Refused(NO_ANSWER % wire.within(wire.INSPECT_S), began=True) from None
 
     async def close(self) -> None:
         await self._connections.close()
@@ -101,9 +116,9 @@ class _Scan:
         self.collector, self.by_ansible = collector, dict[str, str]()
         self._question, self._logins, self._word = question, Logins(), secrets.token_hex(16)
         self.transport = TRANSPORT(self._logins, self._word)
-        self._code, self._boot = packed_code(question.module), boot_text()
+        self._code, self._boot = packed_code(), (boot_text(), f"{DIRECTORY}/{code_digest()}")
         self._specs: dict[int, bytes] = {}
-        self._commands: dict[tuple[int, str | None], str] = {}
+        self._commands: dict[tuple[int, str | None], Command] = {}
 
     async def all(self, nodes: list[Node]) -> None:
         self.tell("playbook_on_task_start", task=self._question.task)
@@ -143,10 +158,14 @@ class _Scan:
             first = self._question.probe_task or self._question.task
             self._task("runner_on_unreachable", node.name, {"unreachable": True, "msg": str(error)}, first)
         except Refused as error:
-            self._task("runner_on_failed", node.name, {"failed": True, "msg": str(error)}, self._question.probe_task)
+            told: tuple[str, ...] = ()
+            if self._question.probe_task and not error.began:
+                told = (self._question.probe_task, "rdma_preflight")
+            self._task("runner_on_failed", node.name, {"failed": True, "msg": str(error)}, *told)
 
     def _call(self, node: Node) -> dict[str, Any]:
-        return {"module": self._question.module, "given": self._question.given(node.name, node.spec)}
+        given = self._question.given(node.name, node.spec)
+        return {"module": self._question.module, "given": given, "node_code": {"digest": code_digest()}}
 
     def _spec(self, spec: Spec) -> bytes:
         """Equal hosts share their Spec, so each is packed once. The caller keeps it alive."""
@@ -154,7 +173,7 @@ class _Scan:
             self._specs[id(spec)] = json.dumps(spec.as_dict()).encode("ascii")
         return self._specs[id(spec)]
 
-    def _command(self, login: Login) -> str:
+    def _command(self, login: Login) -> Command:
         key = (id(login.become), login.interpreter)
         if key not in self._commands:
             self._commands[key] = command_line(

@@ -6,7 +6,6 @@ default mean here what they mean to Ansible, which runs ssh.
 """
 
 import fnmatch
-import glob
 import os
 import re
 import shlex
@@ -59,6 +58,7 @@ class Resolved(NamedTuple):
 
     shared: Settings
     hostname: str  # to connect to
+    file: str | None  # of ``-F``: what jump hosts are looked up in too
 
 
 class SshConfig:
@@ -71,14 +71,15 @@ class SshConfig:
 
     def resolve(self, arguments: Sequence[str], host: str) -> Resolved:
         """Of ``ssh ARGUMENTS HOST``. Raises Unreadable."""
-        text = configuration_text(file_argument(arguments))
+        file = file_argument(arguments)
+        text = configuration_text(file)
         key = (*arguments, host if text.distinguishes else tuple(matched(patterns, host) for patterns in text.hosts))
         if key not in self._known:
             found = self._asked(tuple(arguments), host)
             if text.distinguishes or found["hostname"] != (host.lower(),):  # HostName names one host, or is made of the name
-                return Resolved(found, found["hostname"][0])
+                return Resolved(found, found["hostname"][0], file)
             self._known[key] = found
-        return Resolved(self._known[key], host)
+        return Resolved(self._known[key], host, file)
 
     def unhonoured(self, settings: Settings) -> list[str]:
         """Keywords that say something else than OpenSSH's own defaults and that nothing here does."""
@@ -144,8 +145,9 @@ def _lines(path: Path, base: Path, depth: int) -> Iterator[tuple[str, str]]:
         yield parts[1].lower(), parts[2].strip()
         if parts[1].lower() == "include" and depth < 16:  # OpenSSH's own limit
             for pattern in shlex.split(parts[2], comments=True):
-                for found in sorted(glob.glob(str(base / Path(pattern).expanduser()))):  # noqa: PTH207  # it may be absolute
-                    yield from _lines(Path(found), base, depth + 1)
+                wanted = base / Path(pattern).expanduser()
+                for found in sorted(Path(wanted.anchor).glob(str(wanted.relative_to(wanted.anchor)))):
+                    yield from _lines(found, base, depth + 1)
 
 
 def matched(patterns: str, host: str) -> bool:
@@ -156,7 +158,7 @@ def matched(patterns: str, host: str) -> bool:
     return any(fnmatch.fnmatchcase(host, word) for word in words if not word.startswith("!"))
 
 
-TOKEN = re.compile(r"%(.)|\$\{([^}]*)\}")
+TOKEN = re.compile(r"%(.)|\$\{([A-Za-z0-9_]{1,128})\}")
 
 
 def expanded(value: str, tokens: Mapping[str, str]) -> str:
