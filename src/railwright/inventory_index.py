@@ -18,6 +18,7 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from railwright.exitcodes import InputError
+from railwright.inventory_text import Condensed, condensed, understood
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 TEXT = "tag:yaml.org,2002:str"
@@ -125,8 +126,8 @@ class Origin:
     line: int
 
 
-# Variables by who they are for, ("group", name) or ("host", name): file, node of the value, line.
-Definitions = dict[tuple[str, str], dict[str, tuple[Path, Any, int]]]
+# Variables by who they are for, ("group", name) or ("host", name): file, node of the value, line, and how many lines further down.
+Definitions = dict[tuple[str, str], dict[str, tuple[Path, Any, int, int]]]
 
 
 @dataclass
@@ -136,6 +137,8 @@ class Index:
     inline: Definitions = field(default_factory=dict)
     files: Definitions = field(default_factory=dict)
     named: list[tuple[str, str, Path]] = field(default_factory=list)  # group_vars and host_vars entries: kind, name, path
+    sources: int = 1
+    condensed: dict[Path, Condensed] = field(default_factory=dict)  # long files: the nodes are of this text
     encrypted: list[Path] = field(default_factory=list)  # whole files in a vault: they have no lines that we could name
 
     def find(self, host: str, groups: list[str], key: str) -> Origin | None:
@@ -151,8 +154,9 @@ class Index:
             found = store.get(owner, {}).get(name, found)
         if found is None:
             return None
-        file, node, line = found
-        return Origin(file, _descend(node, path, line))
+        file, node, line, further = found
+        line = _descend(node, path, line)
+        return Origin(file, (self.condensed[file].line(line) if file in self.condensed else line) + further)
 
 
 def build_index(source: Path) -> Index:
@@ -162,6 +166,7 @@ def build_index(source: Path) -> Index:
     sources = list(_sources(source)) if source.is_dir() else [source]
     if not sources:
         raise InputError(f"{source}: holds no inventory file; allowed: hosts.yml, hosts or another inventory, with group_vars/ beside it")
+    index.sources = len(sources)
     for path in sources:
         _read_source(path, index)
     for directory, kind in ((base / "group_vars", "group"), (base / "host_vars", "host")):
@@ -188,16 +193,37 @@ def _read_source(path: Path, index: Index) -> None:
         return
     if text.startswith("#!"):
         return  # a script prints its variables: they have no lines that we could name
-    if path.suffix in (".yml", ".yaml", ".json"):
-        top = compose(path, text)
-        groups = list(items(top))
-        if any(name == "plugin" for name, _line, _node in groups):
-            return  # the configuration of an inventory plugin, which finds its hosts elsewhere
-        _expect_mapping(path, top, "an inventory")
-        for name, _line, node in groups:
-            _read_group(path, name, node, index)
-    else:
+    if path.suffix not in (".yml", ".yaml", ".json"):
         _read_ini(path, text, index)
+    elif not _read_condensed(path, text, index):
+        _read_groups(path, compose(path, text), index)
+
+
+def _read_condensed(path: Path, text: str, index: Index) -> bool:
+    short = condensed(text)
+    try:
+        if short is None or not understood(short, top := compose(path, short.text)):
+            return False
+        _read_groups(path, top, index)
+    except InputError:
+        return False  # whoever reads the whole file finds it, too, with its line
+    if any(("host", name) in index.inline for first in short.firsts.values() for name in first.followers):
+        return False  # what is said there too may come before or after
+    index.condensed[path] = short
+    for first in short.firsts.values():
+        for name, (line, _words) in first.followers.items():
+            places = index.inline["host", first.name].items()
+            index.inline["host", name] = {key: (file, node, at, line - first.line) for key, (file, node, at, _no) in places}
+    return True
+
+
+def _read_groups(path: Path, top: yaml.Node | None, index: Index) -> None:
+    groups = list(items(top))
+    if any(name == "plugin" for name, _line, _node in groups):
+        return  # the configuration of an inventory plugin, which finds its hosts elsewhere
+    _expect_mapping(path, top, "an inventory")
+    for name, _line, node in groups:
+        _read_group(path, name, node, index)
 
 
 def _expect_mapping(path: Path, node: yaml.Node | None, what: str) -> None:
@@ -241,7 +267,7 @@ def _store(store: Definitions, owner: tuple[str, str], path: Path, node: yaml.No
     known = store.setdefault(owner, {})
     _expect_names(path, node)
     for key, line, value in items(node):
-        known[key] = (path, value, line)
+        known[key] = (path, value, line, 0)
 
 
 def _read_vars(entry: Path, kind: str, index: Index) -> None:
@@ -319,12 +345,12 @@ def _read_ini(path: Path, text: str, index: Index) -> None:
         if kind == "vars":
             found = ASSIGNMENT.match(stripped)
             if found is not None:
-                index.inline.setdefault(("group", name), {})[found["key"]] = (path, None, number)
+                index.inline.setdefault(("group", name), {})[found["key"]] = (path, None, number, 0)
         elif kind == "hosts":
             host, _blank, rest = stripped.partition(" ")
             for name_of_host in _expanded(path, host, number):
                 for found in ASSIGNMENT.finditer(rest):
-                    index.inline.setdefault(("host", name_of_host), {})[found["key"]] = (path, None, number)
+                    index.inline.setdefault(("host", name_of_host), {})[found["key"]] = (path, None, number, 0)
 
 
 def _descend(node: Any, path: list[str], line: int) -> int:

@@ -147,10 +147,11 @@ class Variables:
     def split(self, host: Any) -> tuple[Groups, dict[str, Any]]:
         """What the host's groups say, and what lies over it."""
         groups = self._of_groups(host)
-        own = {**host.vars, **host.get_magic_vars()}
+        own = {**host.vars, **self._loader.values.get(host.name, {}), **host.get_magic_vars()}
         if host.name in self._with_files or "/" in host.name:
             own |= get_vars_from_inventory_sources(self._loader, [self._source], [host], "task")
         if not self._sharing or not own.keys().isdisjoint(self._magic):
+            host.vars |= self._loader.values.get(host.name, {})
             return Groups(groups.membership, {}, frozenset()), self._all.get_vars(host=host)
         return groups, own
 
@@ -175,11 +176,12 @@ class Variables:
         shared = groups.values
         own: dict[str, Any] = {}
         late = groups.late(raw, own)
+        known = self._loader.values.get(host.name, {})
         for name, value in raw.items():
             if name not in BY_NAME:
                 if name not in shared:
                     own[str(name)] = None
-            elif (found := static(value)) is not NOT_STATIC:
+            elif (found := value if known.get(name) is value else static(value)) is not NOT_STATIC:
                 own[str(name)] = found
             else:
                 late.append((str(name), own))

@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import SpecBuilder, validate_site
-from railwright.inventory import GROUP, Inventory, load_inventory
+from railwright.inventory import GROUP, Inventory, load_inventory, uncollected
 from railwright.inventory_index import unread
 
 SHOWN_VALUE = 60  # characters of a value in a line; JSON output has all of it
@@ -90,9 +90,10 @@ def judge(inventory: Inventory) -> list[LintFinding]:
 
 def judge_with_specs(inventory: Inventory) -> tuple[list[LintFinding], dict[str, Spec]]:
     """The same, and the Spec of each host that has no error of its own."""
-    specs, findings = build_specs(inventory)
-    findings += validate_site(specs) + unknown_hosts(inventory, specs)
-    return fold(inventory, findings) + _structure(inventory), specs
+    with uncollected():
+        specs, findings = build_specs(inventory)
+        findings += validate_site(specs) + unknown_hosts(inventory, specs)
+        return fold(inventory, findings) + _structure(inventory), specs
 
 
 def build_specs(inventory: Inventory) -> tuple[dict[str, Spec], list[Finding]]:
