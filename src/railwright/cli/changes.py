@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How plan and apply show changes: grouped by area, values cut to fit, nothing hidden in silence."""
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from railwright.cli import console
 from railwright.cli.session import heading
+from railwright.drift import as_json, folded_cell
 from railwright.events import HostOutcome
 from railwright.report.text import is_shortened, short
 
-NAMES = 6  # nodes named above a table; the rest is counted
+NAMES = 6  # nodes that are shown one by one; of more, those that are alike are one
+DIFFERS = "(differs)"
 
 
 def by_area(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -28,7 +30,7 @@ def sections(nodes: Mapping[str, list[dict[str, Any]]]) -> list[tuple[list[str],
     rows: dict[str, tuple[dict[str, Any], list[str]]] = {}
     for name, changes in nodes.items():
         for change in changes:
-            signature = json.dumps([change.get(part) for part in ("key", "before", "after", "disruption", "applied")], sort_keys=True)
+            signature = as_json([change.get(part) for part in ("key", "before", "after", "disruption", "applied")])
             rows.setdefault(signature, (change, []))[1].append(name)
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for change, names in rows.values():
@@ -42,8 +44,9 @@ def show_hosts(hosts: Mapping[str, HostOutcome], restore_point: str = "", text: 
     ``restore_point``: how it is called, of a verb that leaves one; of any other the drivers are shown. ``text``: in place of the count
     of changes.
     """
-    for _name, host in sorted(hosts.items()):
-        heading(host, (text or host_line)(host))
+    text = text or host_line
+    for host in alike(hosts, text):
+        heading(host, text(host))
         if host.problems:
             rows = [(console.styled(item.get("area"), "failed"), item.get("subject"), item.get("message")) for item in host.problems]
             console.table(("problem in", "subject", "message"), rows)
@@ -57,6 +60,17 @@ def show_hosts(hosts: Mapping[str, HostOutcome], restore_point: str = "", text: 
             _show_refusal(host)
 
 
+def alike(hosts: Mapping[str, HostOutcome], text: Callable[[HostOutcome], str]) -> list[HostOutcome]:
+    """The nodes, by name. Of more than a handful those that would be shown alike are one, whose name is all of theirs, folded."""
+    if len(hosts) <= NAMES:
+        return [host for _name, host in sorted(hosts.items())]
+    found: dict[str, tuple[HostOutcome, list[str]]] = {}
+    for name, host in sorted(hosts.items()):
+        shown = [host.status, host.task, host.message, text(host), host.problems, host.drivers, host.restore_point, host.notes, host.refused]
+        found.setdefault(as_json(shown), (host, []))[1].append(name)
+    return [replace(host, name=folded_cell(names)) for host, names in found.values()]
+
+
 def _show_refusal(host: HostOutcome) -> None:
     """Exactly what lacks consent, and the two ways to give it."""
     classes = sorted({str(change.get("disruption")) for change in host.refused})
@@ -67,31 +81,53 @@ def _show_refusal(host: HostOutcome) -> None:
 
 
 def show_changes(documents: Mapping[str, Mapping[str, Any]], *, state: bool = False) -> None:
-    """Print every change of the nodes' documents once, below the nodes that have it."""
+    """Print every change of the nodes' documents once, below the nodes that have it; of more than a handful of nodes as a fleet."""
     nodes = {name: document["changes"] for name, document in documents.items() if document["changes"]}
-    cut = False
-    for names, changes in sections(nodes):
+    cut = _fleet_table(nodes, state=state) if len(nodes) > NAMES else False
+    for names, changes in sections(nodes) if len(nodes) <= NAMES else ():
         if len(nodes) > 1:
-            shown = ", ".join(names[:NAMES]) + (f" … ({len(names)} nodes)" if len(names) > NAMES else "")
-            console.say("on", console.styled(shown, "node"))
+            console.say("on", console.styled(", ".join(names), "node"))
         cut = change_table(changes, state=state) or cut
     if cut:
         console.say("Values are shortened here; --format json has them whole.")
 
 
-def change_table(changes: list[dict[str, Any]], *, state: bool = False) -> bool:
-    """Print the table; True when a value was shortened."""
+def fleet_changes(nodes: Mapping[str, list[dict[str, Any]]]) -> list[tuple[list[str], dict[str, Any]]]:
+    """A change that is the same on many nodes but for its values, such as each node's own address, with these nodes: most nodes first."""
+    rows: dict[tuple[Any, ...], tuple[list[str], dict[str, Any]]] = {}
+    for name, changes in nodes.items():
+        for change in changes:
+            same = tuple(str(change.get(part)) for part in ("key", "area", "what", "disruption", "applied"))
+            names, row = rows.setdefault(same, ([], dict(change)))
+            names.append(name)
+            for part in ("before", "after"):
+                if row.get(part) != change.get(part):
+                    row[part] = DIFFERS
+    return sorted(rows.values(), key=lambda row: -len(row[0]))
+
+
+def _fleet_table(nodes: Mapping[str, list[dict[str, Any]]], *, state: bool) -> bool:
+    rows = fleet_changes(nodes)
+    change_table([change for _names, change in rows], state=state, nodes=[folded_cell(names) for names, _change in rows])
+    if any(DIFFERS in (change.get("before"), change.get("after")) for _names, change in rows):
+        console.say(f"{DIFFERS}: another value on each node; --limit NODE shows its own, --format json has all.")
+    return any(is_shortened(change.get(part)) for _names, change in rows for part in ("before", "after"))
+
+
+def change_table(changes: list[dict[str, Any]], *, state: bool = False, nodes: Sequence[str] = ()) -> bool:
+    """Print the table; True when a value was shortened. ``nodes``: who has each change, which keeps their order."""
     rows = []
     last = None
-    for change in by_area(changes):
+    for at, change in enumerate(changes if nodes else by_area(changes)):
         area = str(change.get("area"))
-        cells: list[object] = [area if area != last else "", change.get("what"), short(change.get("before")), short(change.get("after"))]
+        cells: list[object] = [nodes[at], area] if nodes else [area if area != last else ""]
+        cells += [change.get("what"), short(change.get("before")), short(change.get("after"))]
         cells.append(console.styled(change.get("disruption")))
         if state:
             cells.append(console.styled("applied", "ok") if change.get("applied") else console.styled("not applied", "fail"))
         rows.append(cells)
         last = area
-    columns = ["area", "what", "before", "after", "disruption"] + (["result"] if state else [])
+    columns = (["nodes"] if nodes else []) + ["area", "what", "before", "after", "disruption"] + (["result"] if state else [])
     console.table(columns, rows)
     return any(is_shortened(change.get(key)) for change in changes for key in ("before", "after"))
 

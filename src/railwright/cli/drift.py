@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from railwright.cli import console
-from railwright.cli.changes import nodes_line
+from railwright.cli.changes import alike, nodes_line
 from railwright.cli.options import Format, Inventory, Limit, Transport, TransportOption, option
 from railwright.cli.session import Session, concluded, heading, require
 from railwright.documents import moment
@@ -144,17 +144,19 @@ def _print(text: str, output: Path | None) -> None:
 
 
 def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
-    for host in outcome.hosts.values():
-        if host.status != "ok":
-            heading(host)
+    for host in alike({name: host for name, host in outcome.hosts.items() if host.status != "ok"}, lambda _host: ""):
+        heading(host)
     rows = fleet({name: node["findings"] for name, node in nodes.items()})
     cut = any(is_shortened(row.finding.get(part)) for row in rows for part in ("expected", "found"))
     if rows:
         console.out().line()
         console.table(("severity", "nodes", "area", "what", "expected", "found", "since", "by"), [_row(row) for row in rows])
+    unknown: dict[str, list[str]] = {}
     for name, node in nodes.items():
         for text in node["unknown"]:
-            console.say(console.styled("  unknown:", "unknown"), f"{name}: {text}")
+            unknown.setdefault(text, []).append(name)
+    for text, names in unknown.items():
+        console.say(console.styled("  unknown:", "unknown"), f"{folded_cell(names)}: {text}")
     if cut:
         console.say("Values are shortened here; --format json has them whole.")
     counted = ", ".join(f"{many} {severity}" for severity, many in summary["findings"].items())

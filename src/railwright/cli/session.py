@@ -13,7 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
     from railwright.events import HostOutcome
     from railwright.inventory import Inventory
+    from railwright.scan.nodes import ScannedInventory
     from railwright.scan.questions import Question
+    from railwright.scan.scan import Keep
 
 
 @dataclass(frozen=True)
@@ -79,23 +83,39 @@ class Session:
         question: Callable[[Judged], Question] | None = None,
     ) -> RunOutcome:  # fmt: skip
         """The same for a playbook that only reads: over our own ssh, and by Ansible where it alone can reach a node."""
+        judged = self.judge()  # the variables are the playbook's own
+        if transport is Transport.ANSIBLE:
+            return self.run(playbook, extra_vars)
+        from railwright.scan.questions import QUESTIONS
+
+        scanned = self._scanned(QUESTIONS[playbook] if question is None else question(judged), judged)
+        outcome = scanned.outcome
+        if scanned.by_ansible:
+            outcome.hosts.update(self.run(playbook, extra_vars, scanned.by_ansible).hosts)
+        complete(outcome, self.nodes or [])
+        return outcome
+
+    def run_after_scan(self, playbook: str, transport: Transport, extra_vars: Mapping[str, Any] | None = None) -> RunOutcome:
+        """Run a playbook whose first task asks every node what a scan may ask: who has answered that is not asked again."""
         judged = self.judge(extra_vars)
         if transport is Transport.ANSIBLE:
             return self.run(playbook, extra_vars)
-        from railwright.progress import shown
-        from railwright.scan.nodes import scan_inventory
+        from ansible_collections.railwright.rdma.plugins.plugin_utils.scanned import VARIABLE, keep_answer
         from railwright.scan.questions import QUESTIONS
 
-        asked = QUESTIONS[playbook] if question is None else question(judged)
+        with TemporaryDirectory(prefix="railwright-") as private:
+            self._scanned(QUESTIONS[playbook], judged, partial(keep_answer, Path(private)))
+            return self.run(playbook, {**(extra_vars or {}), VARIABLE: private})
+
+    def _scanned(self, question: Question, judged: Judged, keep: Keep | None = None) -> ScannedInventory:
+        from railwright.progress import shown
+        from railwright.scan.nodes import scan_inventory
+
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
-            scanned = scan_inventory(asked, judged, listener, echo if settings.debug else None)
-        outcome, left = scanned.outcome, scanned.by_ansible
-        for line in scanned.lines:
+            found = scan_inventory(question, judged, listener, echo if settings.debug else None, keep)
+        for line in found.lines:
             console.note(f"railwright: {line}")
-        if left:
-            outcome.hosts.update(self.run(playbook, extra_vars, left).hosts)
-        complete(outcome, self.nodes or [])
-        return outcome
+        return found
 
     def judge(self, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None) -> Judged:
         """Lint the inventory with these variables in force; ``judged_inventory`` says how."""

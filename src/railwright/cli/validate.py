@@ -8,7 +8,7 @@ import typer
 
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option
 from railwright.cli.session import Conclusion, Session, concluded, heading, node_counts, require
 from railwright.events import RunOutcome
 
@@ -28,12 +28,14 @@ Perftest = Annotated[bool | None, option("--perftest/--no-perftest", help=PERFTE
 All = Annotated[bool, typer.Option("--all", "-a", help="Show the verdicts that passed, too.")]
 
 
-def judged_by_validate(session: Session, extra_vars: Mapping[str, Any] | None = None) -> RunOutcome:
+def judged_by_validate(
+    session: Session, extra_vars: Mapping[str, Any] | None = None, transport: Transport = Transport.ANSIBLE
+) -> RunOutcome:  # fmt: skip
     """One run of the playbook, each node with verdicts or failed.
 
     The role ends with an assertion for ansible-playbook's sake; here the verdicts themselves say what failed.
     """
-    outcome = session.run("validate", extra_vars)
+    outcome = session.run_after_scan("validate", transport, extra_vars)
     failing = {str(verdict.get("node") or "") for verdict in outcome.verdicts if verdict.get("status") == "fail"}
     for host in outcome.hosts.values():
         if host.status == "failed" and host.action.endswith("assert") and failing & {host.name, ""}:
@@ -44,10 +46,11 @@ def judged_by_validate(session: Session, extra_vars: Mapping[str, Any] | None = 
 
 
 def command(
-    inventory: Inventory, limit: Limit = None, perftest: Perftest = None, every: All = False, form: OutputFormat = Format.TEXT
-) -> None:
+    inventory: Inventory, limit: Limit = None, perftest: Perftest = None, every: All = False, form: OutputFormat = Format.TEXT,
+    transport: TransportOption = Transport.AUTO,
+) -> None:  # fmt: skip
     session = Session("validate", inventory, limit, form)
-    outcome = judged_by_validate(session, {} if perftest is None else {"validate_perftest": perftest})
+    outcome = judged_by_validate(session, {} if perftest is None else {"validate_perftest": perftest}, transport)
     end = conclusion(outcome)
     more = {"traffic": outcome.traffic, "reachability": outcome.reachability}
     document = {"verdicts": verdicts.ordered(outcome.verdicts), **more}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from railwright.events import Echo, Listener, RunOutcome
     from railwright.inventory import Inventory
     from railwright.scan.questions import Question
+    from railwright.scan.scan import Keep
 
 SHOWN = 3  # reasons in a line
 
@@ -29,7 +30,9 @@ class ScannedInventory(NamedTuple):
     lines: list[str]
 
 
-def scan_inventory(question: Question, judged: Judged, listener: Listener | None, echo: Echo | None) -> ScannedInventory:
+def scan_inventory(
+    question: Question, judged: Judged, listener: Listener | None, echo: Echo | None, keep: Keep | None = None
+) -> ScannedInventory:  # fmt: skip
     """Ask all nodes of the inventory that our own ssh can reach."""
     inventory = judged.inventory
     reasons: dict[str, str] = {}
@@ -40,7 +43,7 @@ def scan_inventory(question: Question, judged: Judged, listener: Listener | None
             reasons[node.name] = why
         else:
             nodes.append(node)
-    found = scan(question, nodes, listener, echo)
+    found = scan(question, nodes, listener, echo, keep)
     reasons |= found.by_ansible
     if reasons and any(spec.fabric == "erdma" for spec in judged.specs.values()) and question.probe_task:
         # Whether all nodes' modes go together is judged over all of their plans at once.

@@ -85,6 +85,10 @@ def plan_steps(question: Question, asked: Asked) -> list[Step]:
     return steps
 
 
+def check_given(mode: str) -> Callable[[str, Spec], Result]:
+    return lambda node, _spec: {"mode": mode, "node": node, "now": time.time()}
+
+
 def state_given(mode: str) -> Callable[[str, Spec], Result]:
     return lambda _node, spec: {"mode": mode, "image": spec["containers_image"], "now": time.time()}
 
@@ -105,8 +109,8 @@ def container_question(image: str | None, first_addresses: list[str]) -> Questio
 
 
 QUESTIONS: Mapping[str, Question] = {
-    "drift": Question(
-        "rdma_check", "Look for drift", lambda node, _spec: {"mode": "drift", "node": node, "now": time.time()}, module_step),
+    "drift": Question("rdma_check", "Look for drift", check_given("drift"), module_step),
+    "validate": Question("rdma_check", "Judge every node by itself", check_given("verdicts"), module_step),
     "facts": Question("rdma_facts", "Observe the node", lambda _node, _spec: {}, facts_step),
     "plan": Question("rdma_state", "Plan every area", state_given("plan"), plan_steps, "Inspect the node before Python"),
     "explain": Question("rdma_state", "Inspect what decides", state_given("explain"), module_step),

@@ -103,18 +103,21 @@ class Scanned(NamedTuple):
     classical: set[str]
 
 
-def scan(question: Question, nodes: Iterable[Node], listener: Listener | None, echo: Echo | None) -> Scanned:
+Keep = Callable[[str, dict[str, Any]], None]  # (node, the result of its last step, which did not fail)
+
+
+def scan(question: Question, nodes: Iterable[Node], listener: Listener | None, echo: Echo | None, keep: Keep | None = None) -> Scanned:
     """Ask every node. Raises KeyboardInterrupt."""
-    run = _Scan(question, Collector(listener, echo))
+    run = _Scan(question, Collector(listener, echo), keep)
     asyncio.run(run.all(list(nodes)))
     run.tell("playbook_on_stats", processed={})
     return Scanned(run.collector.finish(), run.by_ansible, run.transport.classical)
 
 
 class _Scan:
-    def __init__(self, question: Question, collector: Collector) -> None:
+    def __init__(self, question: Question, collector: Collector, keep: Keep | None) -> None:
         self.collector, self.by_ansible = collector, dict[str, str]()
-        self._question, self._logins, self._word = question, Logins(), secrets.token_hex(16)
+        self._question, self._logins, self._word, self._keep = question, Logins(), secrets.token_hex(16), keep
         self.transport = TRANSPORT(self._logins, self._word)
         self._code, self._boot = packed_code(), (boot_text(), f"{DIRECTORY}/{code_digest()}")
         self._specs: dict[int, bytes] = {}
@@ -151,6 +154,8 @@ class _Scan:
             asked = Asked(node.name, node.spec, login.interpreter, sent, time.time(), heard)
             for step in self._question.steps(self._question, asked):
                 failed = bool(step.result.get("failed"))
+                if self._keep is not None and not failed:
+                    self._keep(node.name, step.result)
                 self._task("runner_on_failed" if failed else "runner_on_ok", node.name, step.result, step.task, step.action)
         except ByAnsible as reason:
             self.by_ansible[node.name] = str(reason)
