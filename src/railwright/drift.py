@@ -6,6 +6,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from railwright.writing import make_directories, write_atomic
 SEVERITIES = ("critical", "major", "minor")
 SAME = ("key", "kind", "severity", "expected", "found", "why")
 CELL = 40  # characters of folded names in a table
+as_json = json.JSONEncoder(sort_keys=True).encode  # json.dumps makes an encoder for each of a million findings
 
 
 class Row(NamedTuple):
@@ -35,7 +37,7 @@ def fleet(nodes: Mapping[str, Iterable[dict[str, Any]]]) -> list[Row]:
     groups: dict[str, Row] = {}
     for name, findings in nodes.items():
         for finding in findings:
-            same = json.dumps([finding.get(part) for part in SAME], sort_keys=True)
+            same = as_json([finding.get(part) for part in SAME])
             row = groups.setdefault(same, Row(dict(finding), []))
             row.nodes.append(name)
             for part in ("first_seen", "since"):
@@ -70,9 +72,14 @@ def fold(names: Iterable[str]) -> str:
 
 def folded_cell(names: list[str]) -> str:
     """The same for a table: at most 40 characters, and the number of nodes where there are several."""
-    folded = fold(names)
+    folded = _folded_names(tuple(names))
     several = f" ({len(names)})" if len(names) > 1 else ""
     return (folded if len(folded) <= CELL else folded[: CELL - 1] + "…") + several
+
+
+@lru_cache(64)  # twenty thousand nodes share thirty findings
+def _folded_names(names: tuple[str, ...]) -> str:
+    return fold(names)
 
 
 def _last_number(name: str) -> tuple[str, str, str] | None:

@@ -66,7 +66,8 @@ def alike(hosts: Mapping[str, HostOutcome], text: Callable[[HostOutcome], str]) 
         return [host for _name, host in sorted(hosts.items())]
     found: dict[str, tuple[HostOutcome, list[str]]] = {}
     for name, host in sorted(hosts.items()):
-        shown = [host.status, host.task, host.message, text(host), host.problems, host.drivers, host.restore_point, host.notes, host.refused]
+        more = (host.problems, host.drivers, host.restore_point, host.notes, host.refused)
+        shown = [host.status, host.task, host.message, text(host), *more]
         found.setdefault(as_json(shown), (host, []))[1].append(name)
     return [replace(host, name=folded_cell(names)) for host, names in found.values()]
 

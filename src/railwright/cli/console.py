@@ -5,8 +5,13 @@ On a terminal tables fit its width. Into a file or a pipe no cell is wrapped, so
 `grep` finds a line whole. rich heeds NO_COLOR, FORCE_COLOR and TERM=dumb itself.
 """
 
+import os
+import shlex
+import shutil
+import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -87,6 +92,22 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: int 
         out().print(padded)
     # rich fills every row to the table's width; in a file that is only noise.
     sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+
+@contextmanager
+def paged() -> Iterator[None]:
+    """What the block prints on stdout, where it is longer than the screen, goes through a pager as git's does: PAGER, or less -FRX."""
+    pager = shlex.split(os.environ.get("RAILWRIGHT_PAGER", os.environ.get("PAGER", "less")))
+    if not out().is_terminal or out().is_dumb_terminal or not sys.stdout.isatty() or not pager or shutil.which(pager[0]) is None:
+        yield
+        return
+    with out().capture() as captured:
+        yield
+    if captured.get().count("\n") < out().height:
+        sys.stdout.write(captured.get())
+    else:
+        sys.stdout.flush()
+        subprocess.run(pager, input=captured.get().encode(errors="backslashreplace"), env={"LESS": "FRX", **os.environ}, check=False)
 
 
 def count(number: int, noun: str) -> str:

@@ -144,23 +144,24 @@ def _print(text: str, output: Path | None) -> None:
 
 
 def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
-    for host in alike({name: host for name, host in outcome.hosts.items() if host.status != "ok"}, lambda _host: ""):
-        heading(host)
     rows = fleet({name: node["findings"] for name, node in nodes.items()})
     cut = any(is_shortened(row.finding.get(part)) for row in rows for part in ("expected", "found"))
-    if rows:
-        console.out().line()
-        console.table(("severity", "nodes", "area", "what", "expected", "found", "since", "by"), [_row(row) for row in rows])
     unknown: dict[str, list[str]] = {}
     for name, node in nodes.items():
         for text in node["unknown"]:
             unknown.setdefault(text, []).append(name)
-    for text, names in unknown.items():
-        console.say(console.styled("  unknown:", "unknown"), f"{folded_cell(names)}: {text}")
-    if cut:
-        console.say("Values are shortened here; --format json has them whole.")
-    counted = ", ".join(f"{many} {severity}" for severity, many in summary["findings"].items())
-    console.say(f"{nodes_line(summary)}, {summary['drifted']} drifted: {counted}")
+    with console.paged():
+        for host in alike({name: host for name, host in outcome.hosts.items() if host.status != "ok"}, lambda _host: ""):
+            heading(host)
+        if rows:
+            console.out().line()
+            console.table(("severity", "nodes", "area", "what", "expected", "found", "since", "by"), [_row(row) for row in rows])
+        for text, names in unknown.items():
+            console.say(console.styled("  unknown:", "unknown"), f"{folded_cell(names)}: {text}")
+        if cut:
+            console.say("Values are shortened here; --format json has them whole.")
+        counted = ", ".join(f"{many} {severity}" for severity, many in summary["findings"].items())
+        console.say(f"{nodes_line(summary)}, {summary['drifted']} drifted: {counted}")
     if any(row.finding.get("kind") == "setting" for row in rows):
         console.note("apply fixes what is a setting; `railwright plan` shows how")
 

@@ -29,8 +29,9 @@ def command(inventory: Inventory, limit: Limit = None, form: OutputFormat = Form
     if form is Format.JSON:
         console.print_json(findings_document(findings))
     else:
-        for finding in findings:
-            console.say(str(finding))
+        with console.paged():
+            for finding in findings:
+                console.say(str(finding))
         warnings = len(findings) - errors
         counted = f"{console.count(errors, 'error')}, {console.count(warnings, 'warning')}" if findings else "no findings"
         console.note(f"{inventory}: {counted}")

@@ -40,11 +40,12 @@ def _totals(outcome: RunOutcome, nodes: dict[str, dict[str, Any]]) -> dict[str, 
 
 
 def _show(outcome: RunOutcome, end: Conclusion) -> None:
-    show_hosts(outcome.hosts)
-    show_changes(end.nodes)
     summary = end.summary
     changes, problems = change_line(summary["changes"], summary["disruptions"]), console.count(summary["problems"], "problem")
-    console.say(f"{nodes_line(summary)}: {changes}, {problems}")
+    with console.paged():
+        show_hosts(outcome.hosts)
+        show_changes(end.nodes)
+        console.say(f"{nodes_line(summary)}: {changes}, {problems}")
     asked = [name for name in summary["disruptions"] if name != "none"]
     if asked:
         console.note(f"apply needs consent to {', '.join(asked)}: in the inventory's rdma_consent, or --consent {','.join(asked)}")

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Tables and lines: bounded by a terminal's width, whole in a pipe, and never interpreted."""
 
+import contextlib
 import io
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from node_trees import NODES
 from railwright.cli import changes, console, verdicts
 from railwright.cli.facts import show_facts
+from railwright.events import HostOutcome
 
 
 class Screen(io.StringIO):
@@ -106,11 +111,64 @@ def test_a_value_that_differs_is_not_folded() -> None:
     assert len(changes.sections({"n0": [change(before=1500)], "n1": [change(before=4200)]})) == 2
 
 
-def test_many_nodes_are_counted_not_listed(pipe: pytest.CaptureFixture[str]) -> None:
-    changes.show_changes({f"n{number:03d}": {"changes": [change()]} for number in range(400)})
-    text = pipe.readouterr().out
-    assert "(400 nodes)" in text
-    assert text.count("MTU of rail0") == 1
+def test_of_many_nodes_a_change_is_one_row_whatever_its_values(pipe: pytest.CaptureFixture[str]) -> None:
+    nodes = {f"n{number:03d}": [change(), change(key="a", what="address", after=f"10.0.0.{number}")] for number in range(400)}
+    nodes["n007"].append(change(key="r", what="route"))
+    changes.show_changes({name: {"changes": own} for name, own in nodes.items()})
+    lines = [" ".join(line.split()) for line in pipe.readouterr().out.splitlines()]
+    assert lines[2:] == [
+        "n[000-399] (400) network MTU of rail0 (eth1) 1500 9000 link",
+        "n[000-399] (400) network address 1500 (differs) link",
+        "n007 network route 1500 9000 link",
+        "(differs): another value on each node; --limit NODE shows its own, --format json has all.",
+    ]
+
+
+def test_many_nodes_that_would_be_shown_alike_are_one(pipe: pytest.CaptureFixture[str]) -> None:
+    hosts = {f"n{number}": HostOutcome(f"n{number}", notes=["left out"]) for number in range(9)}
+    hosts["n3"].status, hosts["n3"].message = "unreachable", "no route"
+    changes.show_hosts(hosts)
+    shown = [line for line in pipe.readouterr().out.splitlines() if line and not line.startswith("  note")]
+    assert shown == ["n[0-2,4-8] (8) ok 0 changes", "n3 unreachable no route"]
+    changes.show_hosts({name: hosts[name] for name in ("n0", "n1")})
+    assert [line for line in pipe.readouterr().out.splitlines() if "changes" in line] == ["n0 ok 0 changes", "n1 ok 0 changes"]
+
+
+PAGED = """
+import sys
+from railwright.cli import console
+with console.paged():
+    for number in range(int(sys.argv[1])):
+        console.say(f"line {number}")
+"""
+
+
+@pytest.mark.parametrize(("lines", "variables", "first"), [
+    (100, {"PAGER": "sed s/^/paged/"}, "pagedline 0"), (5, {"PAGER": "sed s/^/paged/"}, "line 0"),
+    (100, {"PAGER": "sed s/^/paged/", "RAILWRIGHT_PAGER": "cat"}, "line 0"), (100, {"PAGER": "no-such-pager"}, "line 0"),
+    (100, {"PAGER": ""}, "line 0"), (100, {"PAGER": "sed s/^/paged/", "TERM": "dumb"}, "line 0"),
+])  # fmt: skip
+def test_what_is_longer_than_the_screen_goes_through_the_pager(lines: int, variables: dict[str, str], first: str) -> None:
+    master, slave = os.openpty()
+    environ = {**os.environ, "TERM": "xterm", "LINES": "24", "COLUMNS": "80", **variables}
+    command = [sys.executable, "-c", PAGED, str(lines)]
+    with subprocess.Popen(command, stdin=slave, stdout=slave, stderr=subprocess.DEVNULL, env=environ) as process:
+        os.close(slave)
+        shown = b""
+        with contextlib.suppress(OSError):  # Linux: the terminal is gone
+            while part := os.read(master, 4096):
+                shown += part
+        process.wait()
+    os.close(master)
+    assert shown.decode().splitlines()[0] == first
+    assert len(shown.decode().splitlines()) == lines
+
+
+def test_a_pipe_has_no_pager() -> None:
+    said = subprocess.run(
+        [sys.executable, "-c", PAGED, "100"], env={**os.environ, "PAGER": "sed s/^/paged/"}, capture_output=True, text=True, check=True
+    )
+    assert said.stdout.splitlines()[0] == "line 0"
 
 
 def test_passes_are_summed_up_with_what_was_found(pipe: pytest.CaptureFixture[str]) -> None:
