@@ -150,6 +150,7 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
         for part in (self._payload._replace(code=b"") if said == b"have" else self._payload).parts():
             self._chan.write(part)
         self._chan.write_eof()
+        self._answer()
 
     def _answer(self) -> None:
         start = self._output.find(self._mark, self._searched)

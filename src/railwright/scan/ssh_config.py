@@ -99,8 +99,8 @@ class SshConfig:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise Unreadable(f"ssh -G: {error}") from error
         if done.returncode != 0:
-            said = done.stderr.decode("utf-8", "replace").strip().splitlines()
-            raise Unreadable(said[-1][:300] if said else f"ssh -G ended {done.returncode}")
+            said = "; ".join(done.stderr.decode("utf-8", "replace").split("\r\n" if b"\r\n" in done.stderr else "\n")).strip("; ")
+            raise Unreadable(said[:300] or f"ssh -G ended {done.returncode}")
         found: dict[str, tuple[str, ...]] = {}
         for line in done.stdout.decode("utf-8", "replace").splitlines():
             keyword, _blank, value = line.partition(" ")
