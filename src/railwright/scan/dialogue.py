@@ -17,6 +17,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wir
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import INTERPRETERS, SCRIPT
 from railwright.scan.login import Become
 
+HEADING = 128  # characters of the line before the answer: the mark, and its length
 TAIL = 64 * 1024  # bytes of what a command printed beside the answer: the end of it
 WRONG_PASSWORD, SUDO_NEEDS_PASSWORD = b"Sorry, try again.", b"sudo: a password is required"
 RUN = f"""
@@ -102,10 +103,12 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
         self._read += len(data)
         if self._read > wire.BYTES:
             return self._refuse(f"the node answered more than {wire.BYTES >> 20} MiB; the connection was closed")
+        if self.heard.done():
+            return None
         stream = self._output if datatype is None else self._errors
         stream += data
         del self._errors[:-TAIL]
-        if self._begun is None and not self.heard.done():
+        if self._begun is None:
             self._sudo()
         if not self.heard.done():
             self._advance()
@@ -154,8 +157,13 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
 
     def _answer(self) -> None:
         start = self._output.find(self._mark, self._searched)
-        end = self._output.find(b"\n", start) if start >= 0 else -1
+        if start < 0:
+            self._searched = max(self._searched, len(self._output) - len(self._mark))
+            return
+        self._searched, end = start, self._output.find(b"\n", start, start + HEADING)
         if end < 0:
+            if len(self._output) >= start + HEADING:
+                self._finish(None)
             return
         words = re.fullmatch(rb"[0-9]{1,9}", bytes(self._output[start + len(self._mark) : end]).strip())
         if words is None:

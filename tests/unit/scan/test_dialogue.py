@@ -75,7 +75,7 @@ def test_a_node_that_has_the_code_is_sent_none() -> None:
     GREETING + ANSWER.replace(b" 9\n", b" 99999999999999999999\n"), GREETING + ANSWER.replace(b" 9\n", b" -1\n"), GREETING + ANSWER[:-8],
 ])  # fmt: skip
 def test_anything_else_is_no_answer(said: bytes) -> None:
-    found, _channel = hold([(said, None), (b"last words\n", STDERR)])
+    found, _channel = hold([(b"last words\n", STDERR), (said, None)])
     assert (found.answer, found.no_python, found.errors) == (None, False, b"last words\n")
 
 
