@@ -94,8 +94,9 @@ class _Count:
     def __init__(self) -> None:
         self.left = VALUES_LIMIT
 
-    def enter(self, depth: int) -> None:
-        self.left -= 1
+    def enter(self, depth: int, values: int) -> None:
+        """Something that holds so many values: counted together, as most values hold none."""
+        self.left -= 1 + values
         if self.left < 0:
             raise Misfit(f"at most {VALUES_LIMIT} values", "larger", whole=True)
         if depth > DEPTH_LIMIT:
@@ -131,8 +132,7 @@ def _fitting(form: Any) -> Fit:
 
 def _record(parts: list[tuple[str, bool, Fit]]) -> Fit:
     def fit(value: Any, count: _Count, depth: int) -> Any:
-        count.enter(depth)
-        of(dict, value, "an object")
+        count.enter(depth, len(of(dict, value, "an object")))
         found = {}
         for name, optional, part in parts:
             if name in value:
@@ -159,8 +159,8 @@ def _items(values: list[Any], parts: Iterable[Fit], count: _Count, depth: int) -
 
 def _list(part: Fit) -> Fit:
     def fit(value: Any, count: _Count, depth: int) -> Any:
-        count.enter(depth)
-        return _items(of(list, value, "a list"), repeat(part), count, depth)
+        count.enter(depth, len(of(list, value, "a list")))
+        return _items(value, repeat(part), count, depth)
 
     return fit
 
@@ -169,7 +169,7 @@ def _row(parts: list[Fit]) -> Fit:
     allowed = f"a list of {len(parts)}"
 
     def fit(value: Any, count: _Count, depth: int) -> Any:
-        count.enter(depth)
+        count.enter(depth, len(parts))
         if len(of(list, value, allowed)) != len(parts):
             raise Misfit(allowed, f"one of {len(value)}")
         return _items(value, parts, count, depth)
@@ -179,9 +179,9 @@ def _row(parts: list[Fit]) -> Fit:
 
 def _map(part: Fit) -> Fit:
     def fit(value: Any, count: _Count, depth: int) -> Any:
-        count.enter(depth)
+        count.enter(depth, len(of(dict, value, "an object")))
         found = {}
-        for name, item in of(dict, value, "an object").items():
+        for name, item in value.items():
             own = name_of(name)
             try:
                 found[own] = part(item, count, depth + 1)
@@ -194,7 +194,6 @@ def _map(part: Fit) -> Fit:
 
 def _either(parts: list[Fit], *, null: bool) -> Fit:
     def fit(value: Any, count: _Count, depth: int) -> Any:
-        count.enter(depth)
         if value is None and null:
             return None
         misfits = []
@@ -213,9 +212,10 @@ def _data(value: Any, count: _Count, depth: int) -> Any:
         return _ANY_MAP(value, count, depth)
     if isinstance(value, list | tuple):
         return _ANY_LIST(list(value), count, depth)
-    count.enter(depth)
+    if value is None or (type(value) is str and len(value) <= TEXT_LIMIT and value.isascii()):
+        return value
     kind = next((kind for kind in (bool, int, float, str) if isinstance(value, kind)), None)
-    if kind is None and value is not None:
+    if kind is None:
         raise Misfit("plain JSON", kind_of(value))
     return scalar(kind, value)
 
@@ -225,14 +225,12 @@ _ANY_MAP, _ANY_LIST = _map(_data), _list(_data)
 
 def _scalar(form: Any) -> Fit:
     if form is str:  # most of all values
-        def text(value: Any, count: _Count, depth: int) -> Any:
-            count.enter(depth)
+        def text(value: Any, _count: _Count, _depth: int) -> Any:
             return value if type(value) is str and len(value) <= TEXT_LIMIT and value.isascii() else scalar(str, value)
 
         return text
 
-    def fit(value: Any, count: _Count, depth: int) -> Any:
-        count.enter(depth)
+    def fit(value: Any, _count: _Count, _depth: int) -> Any:
         return scalar(form, value)
 
     return fit
