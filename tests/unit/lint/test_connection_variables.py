@@ -48,7 +48,7 @@ def test_connection_variables_are_templated_and_plain(make: Make) -> None:
     assert not {"unrelated", "ansible_facts", "ansible_local", "rdma_mtu"} & set(first)
 
 
-def test_a_connection_variable_that_cannot_be_templated_is_left_to_whoever_needs_it(make: Make) -> None:
+def test_a_connection_variable_that_cannot_be_templated_is_marked(make: Make) -> None:
     inventory = load_inventory(make({"site": SITE, "n2": "ansible_user: root"}))
     found = inventory.connection["n2"]
     assert isinstance(found["ansible_ssh_common_args"], Untemplated)

@@ -112,7 +112,7 @@ def test_shared_specs_are_what_each_host_would_have(hosts: list[tuple[bool, dict
     values = {}
     for number, (empty, own, rails) in enumerate(hosts):
         values[f"n{number}"] = inventory_values.Layered(base, {} if empty else {**own, "rdma_rails": rails})
-    inventory = Inventory(Path("inv"), None, values, {}, {}, None)  # type: ignore[arg-type]
+    inventory = Inventory(Path("inv"), None, values, {}, {}, None)  # type: ignore[arg-type]  # nothing asks for a line
     specs, findings = build_specs(inventory)
     alone = {host: build_spec(dict(own), host) for host, own in values.items()}
     assert findings == [finding for _spec, found in alone.values() for finding in found]
@@ -124,7 +124,7 @@ def test_a_template_of_the_groups_is_filled_in_once(make: Make, monkeypatch: pyt
     path = make({"site": "rdma_fabric: roce\nrdma_mtu: '{{ jumbo }}'\njumbo: 9000\nrdma_consent: ['{{ inventory_hostname }}']\n"})
     made: list[str] = []
 
-    class Counting(inventory_values.Templar):  # type: ignore[misc]
+    class Counting(inventory_values.Templar):  # type: ignore[misc]  # Ansible has no types
         def template(self, variable: Any, *args: Any, **named: Any) -> Any:
             made.append(str(variable))
             return super().template(variable, *args, **named)
