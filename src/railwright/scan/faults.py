@@ -34,8 +34,8 @@ def host_key_text(host: str, port: int, said: str, *, unknown: bool) -> str:
 def login_text(host: str, options: Mapping[str, Any], said: str, hints: Sequence[str]) -> str:
     ways = [name for name, on in (("a key", options["public_key_auth"]), ("a password", options["password_auth"])) if on]
     with_what = " and ".join(ways) or "no way to log in"
-    return (f"login as {options['username']} on {host} was refused, with {with_what} ({short_reason(said)}); "
-            + "".join(f"{hint}; " for hint in hints) + "check ansible_user, the key file or the agent, and the node's authorized_keys and sshd log")
+    advice = "check ansible_user, the key file or the agent, and the node's authorized_keys and sshd log"
+    return "; ".join((f"login as {options['username']} on {host} was refused, with {with_what} ({short_reason(said)})", *hints, advice))
 
 
 def fault_text(host: str, port: int, error: Exception, *, began: bool = False) -> str:
