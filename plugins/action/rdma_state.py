@@ -4,21 +4,25 @@
 A node reverts a change of its networking unless it is confirmed over a fresh connection; see docs/confirm.md.
 """
 
+import base64
 import time
 import uuid
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system.node_code import NAME, WHAT
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import STATE
 from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmation
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import addresses_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.diffs import diffs
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import packed_code
 from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import plan_summary
 
 MODULE = "railwright.rdma.rdma_state"
+KEY = f"{NAME}: {WHAT}"  # of the change that needs the code itself
 
 
 class ActionModule(StepAction):
@@ -35,6 +39,8 @@ class ActionModule(StepAction):
         spec = host_spec(self._templar, variables)
         arguments = {**options, "image": options["image"] or spec["containers_image"], "spec": spec.as_dict(), "now": time.time()}
         if mode == "apply" and not self._task.check_mode:
+            if NAME in (options["areas"] or [NAME]) and KEY in (options["expected"] or [KEY]):
+                arguments["spec"]["code_derived"] = {**spec["code_derived"], "code": base64.b64encode(packed_code()).decode("ascii")}
             result |= self._guarded(arguments, int(spec["confirm_timeout_s"]), variables)
         else:
             result |= self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)

@@ -13,8 +13,11 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of
 
 from .cluster_addresses import cluster_addresses
+from .node_code import code_digest
 from .spec.schema import BY_NAME
 from .spec.validate import build_spec
+
+NODE_CODE = {"digest": code_digest()}  # here: Ansible imports us once and forks for every host
 
 
 def host_spec(templar: Any, task_vars: dict[str, Any]) -> Spec:
@@ -28,7 +31,7 @@ def host_spec(templar: Any, task_vars: dict[str, Any]) -> Spec:
     if spec is None or errors:
         lines = "; ".join(f"{item.key}: {item.value!r}: {item.message}; allowed: {item.allowed}" for item in errors)
         raise AnsibleActionFail(f"the inventory is not valid for {host}; nothing was changed: {lines}")
-    return Spec({**spec.as_dict(), "firewall_derived": cluster_addresses(task_vars)})
+    return Spec({**spec.as_dict(), "firewall_derived": cluster_addresses(task_vars), "code_derived": NODE_CODE})
 
 
 def _value(templar: Any, name: str, raw: Any) -> Any:

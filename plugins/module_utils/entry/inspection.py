@@ -32,13 +32,13 @@ class Call:
 
 
 def answer(spec: Dict[str, Any], call: Dict[str, Any]) -> Dict[str, Any]:
-    """What the module would have returned. ``call``: ``module`` and its parameters ``given``, less the Spec."""
+    """What the module would have returned. ``call``: ``module``, its parameters ``given`` less the Spec, and the Spec's code_derived."""
     options, file = MODULES[call["module"]]
     given = call["given"]
     if given.get("mode") not in READING:
         raise ValueError("%s is no mode that only reads" % given.get("mode"))
     body = importlib.import_module("%s.%s" % (__package__, file)).answer
-    asked = Call(call["module"], options, dict(given, spec=spec))
+    asked = Call(call["module"], options, dict(given, spec=dict(spec, code_derived=call["code_derived"])))
     try:
         respond(asked, body)
     except SystemExit:

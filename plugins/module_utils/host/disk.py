@@ -2,7 +2,7 @@
 """Whether a node's disk can take what railwright writes: its files in /etc, its restore points in /var/lib."""
 
 import posixpath
-from typing import Optional
+from typing import Optional, Sequence
 
 from .host import Host
 
@@ -11,9 +11,9 @@ READ_ONLY = 1  # ST_RDONLY
 MIB = 1024 * 1024
 
 
-def refusing_disk(host: Host) -> Optional[str]:
-    """Which of the places cannot be written, and why, in one sentence; None where both can, and of a captured node."""
-    for wanted in PLACES if host.live else ():
+def refusing_disk(host: Host, places: Sequence[str] = PLACES) -> Optional[str]:
+    """Which of the places cannot be written, and why, in one sentence; None where all can, and of a captured node."""
+    for wanted in places if host.live else ():
         place = wanted
         while not host.exists(place) and place != "/":
             place = posixpath.dirname(place)

@@ -17,7 +17,7 @@ from ..areas.nccl import aiacc, environment, library, mpi
 from ..areas.network import ipoib, network, rxe
 from ..areas.qos import roce_qos
 from ..areas.stack import dkms, packages, repositories, stack
-from ..areas.system import cpu, limits, nic_firmware, opensm, pci, sysctl
+from ..areas.system import cpu, limits, nic_firmware, node_code, opensm, pci, sysctl
 from ..host.host import Host
 from ..spec.model import Spec
 from ..types import AT_BOOT, CRITICAL, MAJOR, MINOR, Change, Identity, Problem
@@ -69,6 +69,7 @@ AREAS: Tuple[Area, ...] = (
     area(limits, MAJOR),
     area(sysctl, MAJOR),
     area(cpu, MAJOR),
+    area(node_code, MINOR),  # inspections cost more
     area(environment, MAJOR),
     area(containers, MINOR, needs=("gpu_driver",)),
     area(opensm, CRITICAL, needs=("stack", "kernel_modules")),  # no fabric without one

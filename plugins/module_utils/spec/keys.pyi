@@ -48,7 +48,7 @@ class Keys:
     @overload
     def __getitem__(self, key: Literal[
         "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "firewall_manage",
-        "gpu_driver_persistence", "gpudirect_traffic", "host_tuning_numa_balancing", "nccl_hold",
+        "gpu_driver_persistence", "gpudirect_traffic", "host_tuning_numa_balancing", "keep_code", "nccl_hold",
         "nccl_tests_check", "nccl_tests_shared", "network_manage_addresses", "network_opensm",
         "rdma_stack_kernel_hold", "roce_qos_force_tc", "roce_qos_manage", "ssh_post_quantum",
         "validate_perftest"]) -> bool: ...

@@ -75,6 +75,7 @@ def _ruled(given: dict[str, Any], findings: Findings, rails: Rails | None) -> Sp
         return None
     checked["rails"] = rails
     checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
+    checked["code_derived"] = {}  # likewise
     checked["nccl_derived"] = derived(Spec(checked))
     return Spec(checked)
 

@@ -170,7 +170,7 @@ class _Scan:
 
     def _call(self, node: Node) -> dict[str, Any]:
         given = self._question.given(node.name, node.spec)
-        return {"module": self._question.module, "given": given, "node_code": {"digest": code_digest()}}
+        return {"module": self._question.module, "given": given, "code_derived": {"digest": code_digest()}}
 
     def _spec(self, spec: Spec) -> bytes:
         """Equal hosts share their Spec, so each is packed once. The caller keeps it alive."""
