@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -212,6 +213,10 @@ def _scalars(node: yaml.Node, place: tuple[Any, ...]) -> Iterator[tuple[tuple[An
         yield place, node
 
 
+# Ansible reads a file first to see whether it configures a plugin, and then as an inventory, whose templates ansible-core 2.19 trusts.
+TRUSTED = {"trusted_as_template": True} if "trusted_as_template" in signature(DataLoader.load_from_file).parameters else {}
+
+
 class Loader(DataLoader):
     """Ansible's, which gives it the hosts of long files without having it read each.
 
@@ -233,7 +238,7 @@ class Loader(DataLoader):
 
     def load_from_file(self, file_name: str, *args: Any, **named: Any) -> Any:
         if file_name in self._texts and file_name not in self._data:
-            data = super().load_from_file(file_name, *args, **named)
+            data = super().load_from_file(file_name, *args, **named | TRUSTED)
             values = self._texts[file_name].expand(data, bare=self._alone)
             if values is None:
                 del self._texts[file_name]

@@ -110,6 +110,15 @@ def test_a_long_file_is_condensed_and_its_findings_have_their_lines(
     assert found == [("30/24", ("n031",)), ("20/33", ("n200",))]
 
 
+@pytest.mark.parametrize("form", ["json", "block"])
+def test_templates_of_a_long_file_are_templates(long: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+    monkeypatch.setattr(inventory_text, "LONG", 1000)
+    template = json.dumps("{{ 8000 + 1000 }}")
+    inventory = load_inventory(long(form, lambda text: text.replace("9000", template)))
+    assert inventory.index.condensed
+    assert {str(values["rdma_mtu"]) for values in inventory.hosts.values()} == {"9000"}
+
+
 def test_what_is_wrong_in_a_long_file_is_said_with_its_line(long: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inventory_text, "LONG", 1000)
     path = long("block", lambda text: text.replace("        n200:\n", "        n100:\n"))
