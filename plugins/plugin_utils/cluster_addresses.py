@@ -23,6 +23,8 @@ from typing import Any
 from ansible import constants
 from ansible.errors import AnsibleError
 
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.packet_filter import by_family
+
 GROUP = "rdma"
 RESOLVERS, RESOLVE_S = 32, 10.0
 NAMES = ("ansible_host", "rdma_rails", "ssh_mesh_addresses")
@@ -33,7 +35,7 @@ def cluster_addresses(task_vars: dict[str, Any]) -> dict[str, list[str]]:
     hosts = sorted(str(name) for name in task_vars.get("groups", {}).get(GROUP, []))
     if not hosts:
         return {"peers": [], "unknown": []}
-    return _once_a_play(task_vars, "addresses", hosts, lambda: derive({host: _variables(task_vars, host) for host in hosts}))
+    return _once_a_play(task_vars, "addresses", hosts, lambda: joined(derive({host: _variables(task_vars, host) for host in hosts})))
 
 
 def resolved_addresses(task_vars: dict[str, Any], names: Mapping[str, str]) -> dict[str, list[str]]:
@@ -141,6 +143,11 @@ def derive(hosts: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
             unknown.append(name)
         peers.update(dict.fromkeys(found))
     return {"peers": list(peers), "unknown": unknown}
+
+
+def joined(found: dict[str, list[str]]) -> dict[str, list[str]]:
+    """The same addresses in as few networks as there can be: every node gets them, and makes rules of them. Pure."""
+    return {**found, "peers": [network for group in by_family(found["peers"]) for network in group]}
 
 
 def _given(values: Mapping[str, Any]) -> list[Any]:

@@ -32,13 +32,14 @@ class Call:
 
 
 def answer(spec: Dict[str, Any], call: Dict[str, Any]) -> Dict[str, Any]:
-    """What the module would have returned. ``call``: ``module``, its parameters ``given`` less the Spec, and the Spec's code_derived."""
+    """What the module would have returned. ``call``: ``module``, its parameters ``given`` less the Spec, and what the controller
+    ``derived`` for the Spec out of more than the node's own part of the inventory."""
     options, file = MODULES[call["module"]]
     given = call["given"]
     if given.get("mode") not in READING:
         raise ValueError("%s is no mode that only reads" % given.get("mode"))
     body = importlib.import_module("%s.%s" % (__package__, file)).answer
-    asked = Call(call["module"], options, dict(given, spec=dict(spec, code_derived=call["code_derived"])))
+    asked = Call(call["module"], options, dict(given, spec=dict(spec, **call["derived"])))
     try:
         respond(asked, body)
     except SystemExit:

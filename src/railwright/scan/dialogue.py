@@ -64,10 +64,10 @@ class Refused(Exception):
 
 
 class Command(NamedTuple):
-    """``prompt``: after which sudo waits for the password; empty: it asks for none."""
+    """``prompt``: after which sudo waits for the password; empty: it asks for none, None: there is no sudo."""
 
     line: str
-    prompt: str
+    prompt: str | None
     password: str
 
 
@@ -78,7 +78,7 @@ def command_line(word: str, code: Sequence[str], interpreter: str | None, become
     if probe:
         run = shlex.join(["/bin/sh", "-c", SCRIPT, "railwright-probe", *own]) + " </dev/null; " + run
     if become is None:
-        return Command(shlex.join(["/bin/sh", "-c", run]), "", "")
+        return Command(shlex.join(["/bin/sh", "-c", run]), None, "")
     return Command(*become.wrap(run), become.password)
 
 
@@ -108,8 +108,8 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
         stream = self._output if datatype is None else self._errors
         stream += data
         del self._errors[:-TAIL]
-        if self._begun is None:
-            self._sudo()
+        if self._begun is None and self._command.prompt is not None:
+            self._sudo(self._command.prompt.encode())
         if not self.heard.done():
             self._advance()
         return None
@@ -124,9 +124,8 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
             else:
                 self._finish(None)
 
-    def _sudo(self) -> None:
+    def _sudo(self, prompt: bytes) -> None:
         said = bytes(self._errors[-4096:] + self._output[-4096:])
-        prompt = self._command.prompt.encode()
         if SUDO_NEEDS_PASSWORD in said:
             self._refuse("Missing sudo password")
         elif prompt and WRONG_PASSWORD in said:

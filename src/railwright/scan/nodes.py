@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import derive
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import derive, joined
 from railwright.inventory import GROUP, Untemplated, load_inventory
 from railwright.scan.scan import Node, scan
 
@@ -55,16 +55,11 @@ def scan_inventory(
 
 def nodes_of(inventory: Inventory, specs: Mapping[str, Spec]) -> Iterator[Node]:
     """With the addresses of the whole cluster, whatever the limit, where a node's firewall is ours."""
-    derived: dict[str, Any] | None = None
-    shared: dict[int, Spec] = {}
+    derived: dict[str, Any] = {}
+    if any(spec["firewall_manage"] for spec in specs.values()):
+        derived["firewall_derived"] = joined(inventory_addresses(inventory))
     for name in inventory.hosts:
-        spec = specs[name]
-        if spec["firewall_manage"]:
-            derived = inventory_addresses(inventory) if derived is None else derived
-            if id(spec) not in shared:
-                shared[id(spec)] = Spec({**spec.as_dict(), "firewall_derived": derived})
-            spec = shared[id(spec)]
-        yield Node(name, spec, inventory.connection[name])
+        yield Node(name, specs[name], inventory.connection[name], derived)
 
 
 def inventory_addresses(inventory: Inventory, hosts: Iterable[str] | None = None) -> dict[str, Any]:

@@ -32,11 +32,12 @@ FIRST_MLKEM = (9, 9)  # OpenSSH's release notes: mlkem768x25519-sha256, the one 
 
 
 class Node(NamedTuple):
-    """``variables``: how Ansible reaches it, templated."""
+    """``variables``: how Ansible reaches it, templated. ``derived``: fields of the Spec that are of all nodes."""
 
     name: str
     spec: Spec
     variables: Mapping[str, Any]
+    derived: Mapping[str, Any]
 
 
 class Transport(Protocol):
@@ -120,7 +121,7 @@ class _Scan:
         self._question, self._logins, self._word, self._keep = question, Logins(), secrets.token_hex(16), keep
         self.transport = TRANSPORT(self._logins, self._word)
         self._code, self._boot = packed_code(), (boot_text(), f"{DIRECTORY}/{code_digest()}")
-        self._specs: dict[int, bytes] = {}
+        self._packed: tuple[Spec | None, bytes] = (None, b"")
         self._commands: dict[tuple[int, str | None], Command] = {}
 
     async def all(self, nodes: list[Node]) -> None:
@@ -170,13 +171,13 @@ class _Scan:
 
     def _call(self, node: Node) -> dict[str, Any]:
         given = self._question.given(node.name, node.spec)
-        return {"module": self._question.module, "given": given, "code_derived": {"digest": code_digest()}}
+        return {"module": self._question.module, "given": given, "derived": {**node.derived, "code_derived": {"digest": code_digest()}}}
 
     def _spec(self, spec: Spec) -> bytes:
-        """Equal hosts share their Spec, so each is packed once. The caller keeps it alive."""
-        if id(spec) not in self._specs:
-            self._specs[id(spec)] = json.dumps(spec.as_dict()).encode("ascii")
-        return self._specs[id(spec)]
+        """Equal hosts share their Spec and stand together, so each is packed once; those of 10,000 nodes are no small thing to keep."""
+        if self._packed[0] is not spec:
+            self._packed = (spec, json.dumps(spec.as_dict()).encode("ascii"))
+        return self._packed[1]
 
     def _command(self, login: Login) -> Command:
         key = (id(login.become), login.interpreter)

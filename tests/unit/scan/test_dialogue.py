@@ -21,7 +21,7 @@ WORD = "c0ffee"
 PAYLOAD = Payload(b"code", b"{}", b"[1]")
 GREETING = f"\n#railwright {WORD} send\n".encode()
 ANSWER = f'\n#railwright {WORD} 9\n{{"a": 1}}\n\n'.encode()
-NO_SUDO = Command("", "", "")
+NO_SUDO = Command("", None, "")
 STDERR = 1  # SSH_EXTENDED_DATA_STDERR
 
 

@@ -53,7 +53,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Scann
     def ask(verb: str, answers: Answers, *names: str, **variables: Any) -> tuple[Scanned, Played, list[Update]]:
         played, updates = Played(answers), list[Update]()
         monkeypatch.setattr(scan, "TRANSPORT", lambda _logins, _word: played)
-        nodes = [Node(name, spec, {"ansible_ssh_common_args": "-F none", **variables}) for name in names]
+        nodes = [Node(name, spec, {"ansible_ssh_common_args": "-F none", **variables}, {}) for name in names]
         found = scan.scan(QUESTIONS[verb], nodes, updates.append, None)
         assert played.closed
         return found, played, updates

@@ -50,7 +50,14 @@ def test_one_look_serves_a_whole_play(tmp_path: Path, monkeypatch: pytest.Monkey
     assert cluster_addresses(variables) == first
     assert hosts.asked == 2
     hosts["node1"] = {"ansible_host": "192.0.2.9"}
-    assert cluster_addresses({**variables, "ansible_play_name": "Another"})["peers"][0] == "192.0.2.9/32"
+    assert cluster_addresses({**variables, "ansible_play_name": "Another"})["peers"] == ["192.0.2.2/32", "192.0.2.9/32"]
+
+
+def test_many_addresses_are_few_networks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node of a thousand gets what says the same, not a thousand lines."""
+    monkeypatch.setattr(module.constants, "DEFAULT_LOCAL_TMP", str(tmp_path))
+    hosts = Hosts({f"node{at}": {"ansible_host": f"192.0.2.{at}"} for at in range(128)})
+    assert cluster_addresses({"groups": {"rdma": list(hosts)}, "hostvars": hosts}) == {"peers": ["192.0.2.0/25"], "unknown": []}
 
 
 def test_who_asks_meanwhile_waits_for_the_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
