@@ -113,10 +113,11 @@ def client_keys(shared: Settings) -> tuple[list[Any], str, list[str]]:
                 certificates += [f"{name}-cert.pub"] if os.access(f"{name}-cert.pub", os.R_OK) else []
         except Unreadable as error:
             missing = f"IdentityFile: {error}"
-        except asyncssh.KeyEncryptionError:
-            hints.append(f"the key {name} needs a passphrase, and only an agent that holds it can give that")
-        except (asyncssh.KeyImportError, OSError, ValueError):
-            pass  # a public key is of the agent's own
+        except (asyncssh.KeyEncryptionError, asyncssh.KeyImportError) as error:  # a public key is the agent's
+            if "assphrase" in str(error):
+                hints.append(f"the key {name} needs a passphrase, which only an agent that holds the key does without")
+        except (OSError, ValueError):
+            pass
     return found, missing, hints + expired(certificates, one(shared, "user") or "")
 
 
