@@ -60,11 +60,12 @@ VENDOR_STACKS = tuple(
     VendorStack(name, _RELEASES[name], PROFILES[name][0], _RELEASES[name] + "*", _FAMILY[name], MARK, _ANY_DKMS, UNIT, _SOURCES[name])
     for name in VENDORS
 )
+_MARKS = re.compile("|".join(sorted({row.mark for row in VENDOR_STACKS})))
 
 
 def marked(version: str) -> bool:
     """A vendor's build, whatever the package is called."""
-    return any(re.search(row.mark, version) for row in VENDOR_STACKS)
+    return _MARKS.search(version) is not None
 
 
 # PCI device ids of generations that a stack leaves out (the kernel's mlx5_core: mlx5_core_pci_table).

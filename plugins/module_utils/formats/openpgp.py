@@ -8,7 +8,6 @@ has no fingerprints; it never raises.
 
 import base64
 import binascii
-import hashlib
 import re
 from typing import Iterator, List, Optional, Tuple
 
@@ -120,6 +119,8 @@ def _fingerprint(body: bytes) -> Optional[str]:
     """Version 4 (SHA-1) and version 6 (SHA-256); older ones have no fingerprint worth trusting."""
     if not body or body[0] not in _FORMS:
         return None
+    import hashlib  # openssl's, for who has a keyring
+
     digest, head, width = _FORMS[body[0]]
     return hashlib.new(digest, head + len(body).to_bytes(width, "big") + body).hexdigest().upper() if len(body) < 1 << 8 * width else None
 

@@ -13,7 +13,6 @@ import os
 import pwd
 import select
 import signal
-import socket
 import stat
 import subprocess
 import time
@@ -167,6 +166,8 @@ class Host(Writer):
         They are spread over the first half of the time, so that the last one can be answered too. It ends after
         ``seconds``, whatever comes in, or with ``limit`` frames.
         """
+        import socket  # no inspection needs it otherwise
+
         found: List[bytes] = []
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:  # protocol 0: deaf until it is bound
             raw.bind((netdev, protocol))

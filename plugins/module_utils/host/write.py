@@ -10,7 +10,6 @@ import errno
 import os
 import re
 import stat
-import tempfile
 from typing import Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple, Union
 
 SNAPSHOT_LIMIT = 64 * 1024 * 1024  # files of /etc that we replace have kilobytes; this only keeps a journal from filling the disk
@@ -121,6 +120,8 @@ class Writer:
         new: bool = False,
     ) -> None:
         directory = os.path.dirname(full)
+        import tempfile  # brings shutil and random, which no inspection needs
+
         made = self._make(directory)
         fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
         try:

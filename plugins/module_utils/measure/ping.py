@@ -5,11 +5,11 @@ Everything runs a bounded number at a time. What it means is judged on the contr
 """
 
 import ipaddress
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..formats.outside import json_value, rows
 from ..host.host import Host
+from ..host.threads import ask_at_once
 from ..observe.arp import who_has
 from .ping_verdicts import ETHERNET_MTU, command, payload, unanswered
 
@@ -53,10 +53,7 @@ def dad_failed(host: Host) -> List[Tuple[str, str]]:
 
 def ping_all(host: Host, probes: Sequence[Probe], count: int, wait: int) -> List[Dict[str, Any]]:
     ping = host.which("ping")
-    if not probes:
-        return []
-    with ThreadPoolExecutor(max_workers=min(PARALLEL, len(probes))) as pool:
-        return list(pool.map(lambda probe: _probe(host, ping, probe, count, wait), probes))
+    return ask_at_once(lambda probe: _probe(host, ping, probe, count, wait), probes, PARALLEL)
 
 
 def _probe(host: Host, ping: Optional[str], probe: Probe, count: int, wait: int) -> Dict[str, Any]:

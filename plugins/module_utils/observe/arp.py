@@ -11,11 +11,11 @@ Pure. IPoIB has other hardware addresses and is not spoken here.
 
 import socket
 import struct
-from concurrent.futures import ThreadPoolExecutor
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
+from ..host.threads import ask_at_once
 from .devices import CLASS_NET, attribute, entries
 
 ETHERTYPE = {4: 0x0806, 6: 0x86DD}  # ARP, IPv6
@@ -116,8 +116,7 @@ def who_has(host: Host, wanted: Mapping[str, Sequence[str]]) -> Dict[str, Option
     if not asked:
         return {}
     own = own_macs(host)
-    with ThreadPoolExecutor(max_workers=len(asked)) as pool:
-        return dict(zip(asked, pool.map(lambda netdev: _ask(host, netdev, wanted[netdev], own), asked)))
+    return dict(zip(asked, ask_at_once(lambda netdev: _ask(host, netdev, wanted[netdev], own), asked, len(asked))))
 
 
 def own_macs(host: Host) -> List[str]:

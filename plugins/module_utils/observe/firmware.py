@@ -7,11 +7,11 @@ programs under the vendor's names. Two ports of a NIC are two PCI functions of o
 """
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
+from ..host.threads import ask_at_once
 from .devices import CLASS_INFINIBAND, PCI_DEVICES, attribute, entries, pci_of
 from .pci import is_virtual_function
 
@@ -172,8 +172,7 @@ def firmware_facts(host: Host, hcas: Sequence[Dict[str, Any]]) -> Dict[str, Dict
     tools = find_tool(host, CONFIG_TOOLS), find_tool(host, FLASH_TOOLS)
     if not addresses:
         return {}
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        rows = list(pool.map(lambda address: _facts_of(host, address, tools), addresses.values()))
+    rows = ask_at_once(lambda address: _facts_of(host, address, tools), list(addresses.values()), 8)
     return dict(zip(addresses, rows))
 
 

@@ -7,7 +7,6 @@ interface of a VLAN): to touch those may cut the node off.
 """
 
 import re
-import socket
 import struct
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
@@ -123,6 +122,8 @@ def netdevs_with_address(host: Host, address: str) -> Set[str]:
     held = {name for name, addresses in observe_addresses(host).items() if bare in [item.partition("/")[0] for item in addresses]}
     if held or ":" in bare:
         return held
+    import socket
+
     try:
         number = int(struct.unpack(">I", socket.inet_aton(bare))[0])
     except OSError:
@@ -161,6 +162,8 @@ def observe_addresses(host: Host) -> Dict[str, List[str]]:
 
 def _ipv6_addresses(host: Host) -> Dict[str, List[str]]:
     """IPv6 alone is in a file; without ``ip`` it is better than nothing."""
+    import socket
+
     found: Dict[str, List[str]] = {}
     for line in (host.read("/proc/net/if_inet6") or "").splitlines():
         fields = line.split()

@@ -80,16 +80,21 @@ def parse_status(text: str) -> Optional[Tuple[Row, ...]]:
     if "Package: " not in text:
         return None
     rows: List[Row] = []
-    for stanza in text.split("\n\n"):
-        name, status, version = (_field("\n" + stanza, key) for key in ("Package", "Status", "Version"))
+    for lines in text.split("\n\n"):
+        stanza = "\n" + lines
+        name, status, version = _field(stanza, "\nPackage: "), _field(stanza, "\nStatus: "), _field(stanza, "\nVersion: ")
         words = status.split()
         if sysfs_values.is_name(name) and len(words) == 3:
             rows.append(Row(name, words[0], words[1], words[2], sysfs_values.token(version) or ""))
     return tuple(rows)
 
 
-def _field(stanza: str, name: str) -> str:
-    return stanza.partition("\n%s: " % name)[2].partition("\n")[0]
+def _field(stanza: str, key: str) -> str:
+    begin = stanza.find(key)
+    if begin < 0:
+        return ""
+    end = stanza.find("\n", begin + len(key))
+    return stanza[begin + len(key) : end if end >= 0 else None]
 
 
 def rpm_lines(text: str) -> Dict[str, str]:

@@ -16,7 +16,6 @@ import ipaddress
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...host.host import Host
-from ...observe.arp import who_has
 from ...spec.match import RailTarget, match_rails
 from ...spec.model import Rail, Spec
 from ...types import Change, Identity, Nic, Op, Problem, heaviest, run
@@ -253,6 +252,10 @@ def observe_holders(host: Host, rails: Sequence[DesiredInterface], observed: Obs
     """With the MACs of others that answer for the address which a rail is to get."""
     wanted = {rail.netdev: [bare_address(rail.address)] for rail in rails
               if rail.address is not None and _to_come(rail.address, observed.link(rail))}
+    if not wanted:
+        return observed
+    from ...observe.arp import who_has  # its sockets are for who is about to give an address
+
     answers = who_has(host, wanted)
     found = [(netdev, mac) for netdev in sorted(answers) for macs in (answers[netdev] or {}).values() for mac in macs]
     return observed._replace(holders=tuple(found))

@@ -7,7 +7,6 @@ of the boot in which we set it tells a reboot that did not help (some parameters
 A NIC is flashed only to the version that the inventory names for its board, only from the image that it pins.
 """
 
-import hashlib
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...host.host import Host
@@ -93,6 +92,8 @@ def _observe_nic(host: Host, target: Rail, desired: Desired, tools: Tuple[Option
     image: Optional[str] = None
     if psid in desired.images and version not in (running, None):
         data = host.read_bytes(image_path(str(psid), str(version)), 256 * 1024 * 1024)
+        import hashlib  # openssl's, for who has an image
+
         image = hashlib.sha256(data).hexdigest() if data is not None else None
     records = {name: (host.line(record_path(target.pci, name)) or "") for name in names}
     return Nic(target, False, psid, running, config, flash, image, records)

@@ -6,7 +6,6 @@ of its sources; with an apply come the sources themselves, and the node compiles
 """
 
 import base64
-import hashlib
 import importlib.util
 import json
 import marshal
@@ -100,6 +99,8 @@ def head(size: int) -> str:
 
 def compiled(desired: Desired) -> str:
     """What the file holds: the head, then in one line base64 of zlib of what marshal makes of {path: bytecode}."""
+    import hashlib  # openssl's; no inspection compiles
+
     data = zlib.decompress(base64.b64decode(desired.packed))
     if hashlib.sha256(data).hexdigest() != desired.file.partition(".")[0]:
         raise RailwrightError("%s: what was sent is not the code that it should be" % NAME)

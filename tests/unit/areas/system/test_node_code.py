@@ -158,7 +158,7 @@ DAMAGES = (damage_owner, damage_directory, damage_mode, damage_length, damage_py
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_what_may_be_somebody_elses_is_not_run_and_the_next_apply_repairs_it(
+def test_what_may_be_somebody_elses_is_not_run(
     host: Host, spec: Spec, damage: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     applied(host, spec)
@@ -200,7 +200,7 @@ def test_the_real_code_answers_from_where_it_was_installed(host: Host, make_spec
     code = {"digest": code_digest(), "code": base64.b64encode(packed_code()).decode()}
     applied(host, Spec({**make_spec().as_dict(), "code_derived": code}))
     (path,) = files(host)
-    spec, call = make_spec().as_dict(), {"module": "rdma_facts", "given": {}, "code_derived": {}}
+    spec, call = make_spec().as_dict(), {"module": "rdma_facts", "given": {}, "derived": {"code_derived": {}}}
     sent = [b"", json.dumps(spec).encode(), json.dumps(call).encode()]
     argv = [sys.executable, "-I", "-c", boot_text(), "word", str(path.with_suffix(""))]
     given = b"%d %d %d\n" % tuple(map(len, sent)) + b"".join(sent)

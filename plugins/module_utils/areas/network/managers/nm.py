@@ -2,7 +2,6 @@
 """NetworkManager: one keyfile a rail, matched by the permanent MAC."""
 
 import ipaddress
-import uuid
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ....formats.outside import whole
@@ -42,6 +41,8 @@ def path(rail: DesiredInterface) -> str:
 
 def uuid_of(rail: DesiredInterface) -> str:
     """The same on every run, as the profile's uuid is its identity to NetworkManager."""
+    import uuid  # asks the system for its own, which costs what an inspection without NetworkManager does not need
+
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "railwright.rdma/network/" + rail.rail))
 
 
