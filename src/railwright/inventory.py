@@ -32,7 +32,7 @@ from railwright.ansible_env import COLLECTION, collection_root
 from railwright.exitcodes import InputError
 from railwright.inventory_index import Index, Origin, build_index
 from railwright.inventory_text import Loader
-from railwright.inventory_values import Layered, NotTemplatedError, Variables
+from railwright.inventory_values import Layered, NotTemplatedError, Variables, compiled_once
 from railwright.report.text import short
 
 SHOWN = 5  # hosts named in a message before the rest is counted
@@ -97,7 +97,7 @@ def load_inventory(path: Path, limit: str | None = None) -> Inventory:
         raise InputError(f"{path}: does not exist; allowed: an inventory file, or the directory that `railwright init` wrote")
     if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
         raise InputError(f"{path}: cannot be read: permission denied")
-    with uncollected(), _quiet() as said:
+    with uncollected(), compiled_once(), _quiet() as said:
         index = build_index(path)
         return _load(path, limit, index, said)
 
@@ -128,7 +128,7 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
     by_name = {str(host.name): host for host in hosts}
 
     def read(name: str) -> dict[str, Any]:
-        with _quiet():
+        with compiled_once(), _quiet():
             return variables.connection(by_name[name], lambda error: Untemplated(_one_line(error)))
 
     return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), suspected)

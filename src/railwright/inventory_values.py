@@ -8,6 +8,7 @@ variables of the groups that the host has not set itself. Anything else is asked
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,30 @@ STEADY = frozenset(("bool", "d", "default", "defined", "first", "float", "int", 
 NOT_STATIC = object()
 FACTS = ("ansible_facts", "ansible_local")  # what nodes have said: nothing of it decides how they are reached
 REACHES = ("inventory_hostname", "inventory_hostname_short")
+
+
+_COMPILED: dict[tuple[Any, ...], Any] = {}
+
+
+@contextmanager
+def compiled_once() -> Iterator[None]:
+    """Jinja compiles a text once, however many hosts have it: most of what a template costs. Not one with a filter that may give
+    another result each time, which the compiler would apply to constants once for all."""
+    compile_text = Environment.compile
+
+    def compiled(self: Environment, source: Any, *named: Any, **more: Any) -> Any:
+        if not isinstance(source, str) or names_in(str.__str__(source)) is None:
+            return compile_text(self, source, *named, **more)
+        key = (str.__str__(source), named, tuple(sorted(more.items())), type(self), self.lexer)
+        if key not in _COMPILED:
+            _COMPILED[key] = compile_text(self, source, *named, **more)
+        return _COMPILED[key]
+
+    type.__setattr__(Environment, "compile", compiled)
+    try:
+        yield
+    finally:
+        type.__setattr__(Environment, "compile", compile_text)
 
 
 class Layered(Mapping[str, Any]):

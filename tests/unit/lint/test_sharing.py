@@ -87,11 +87,11 @@ def write(directory: Path, files: Mapping[str, Any], own: list[Any], pods: list[
 
 
 def told(path: Path) -> Any:
-    """Everything that an inventory says, or why it says nothing."""
+    """Everything that an inventory says, or that it says nothing: which of several wrong values is named first is no matter."""
     try:
         inventory = load_inventory(path)
-    except InputError as error:
-        return str(error)
+    except InputError:
+        return None
     return {host: (dict(values), dict(inventory.connection[host]), inventory.membership[host]) for host, values in inventory.hosts.items()}
 
 
