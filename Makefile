@@ -45,7 +45,7 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 
 .PHONY: test
 test: $(INSTALLED) $(INSTALLED216) ## everything: sanity, lint, core216, unit, contract, integration, hostile, containers, fabric
-	@tools/need containers demo kubectl network unit
+	@tools/need containers demo kubectl network ssh unit
 	@$(STAGES) sanity images lint core216 unit contract integration hostile containers fabric
 
 .PHONY: lint
@@ -67,7 +67,7 @@ test-contract: $(INSTALLED) ## the rules of docs/architecture.md and the wheel
 
 .PHONY: test-integration
 test-integration: $(INSTALLED) ## the command line over real ansible-playbook runs on this machine
-	@tools/need compiler kubectl network
+	@tools/need compiler kubectl network ssh
 	@$(STAGES) integration -- $(ARGS)
 
 .PHONY: test-hostile
@@ -90,7 +90,7 @@ test-fabric: $(INSTALLED) ## the product on Soft-RoCE virtual machines
 
 .PHONY: test-scenarios
 test-scenarios: $(INSTALLED) ## the long container scenarios; SHARD=2/4 runs the second of four parts
-	@tools/need containers
+	@tools/need containers ssh
 	@$(STAGES) scenarios -- --shard $(SHARD) $(ARGS)
 
 .PHONY: test-lab
