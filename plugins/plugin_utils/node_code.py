@@ -18,7 +18,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry.inspection i
 ROOT = Path(boot.__file__).parents[1]
 ENTRIES = ("__init__.py", "entry/inspection.py", *(f"entry/{file}.py" for _options, file in MODULES.values()))
 # ast.parse of 180 files takes most of a second; what is no import and looks like one brings a file too many.
-RELATIVE = re.compile(r"^ *from (\.+)((?:\w[\w.]*)?) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+RELATIVE = re.compile(r"^ *from (\.+)((?:\w[\w.]*)?) import (\([^()]*\)|[^\n]*)", re.MULTILINE)
 WORD = re.compile(r"\w+")
 
 

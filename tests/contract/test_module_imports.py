@@ -18,7 +18,7 @@ NEEDS: dict[str, tuple[set[str], int]] = {
     "rdma_check": ({"areas", "checks", "measure", "plan"}, 177),
     "rdma_drain": ({"scheduler"}, 17),
     "rdma_facts": (set(), 58),
-    "rdma_measure": ({"measure"}, 33),
+    "rdma_measure": ({"measure"}, 34),
     "rdma_packages": ({"areas", "plan"}, 45),
     "rdma_prefix": ({"areas", "measure", "prefix"}, 78),
     "rdma_rollback": ({"apply", "areas", "plan", "rollback"}, 163),

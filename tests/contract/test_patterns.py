@@ -12,7 +12,6 @@ import pytest
 
 import patterns
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDOR_STACKS
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.transport import NETWORKS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import forms
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Text
@@ -25,7 +24,6 @@ from railwright.cli.container import PATTERNS
 
 # Texts from which the source makes patterns by a name that is not the module's own.
 OF_TABLES: dict[str, list[str]] = {
-    "plugins/module_utils/catalogue/stacks.py: row.mark": [row.mark for row in VENDOR_STACKS],
     "plugins/module_utils/measure/nccl_tests/transport.py: row.pattern": [row.pattern for row in NETWORKS],
     "plugins/plugin_utils/spec/check_drivers.py: pattern": [pattern for pattern, _allowed in RELEASES.values()],
     "plugins/plugin_utils/spec/check_entries.py: pattern": list(ENTRIES),
@@ -59,7 +57,7 @@ GROUPS = 4
 
 def everything() -> list[patterns.Found]:
     rows = [
-        patterns.Found(place, re.compile(text), ("search" if place.endswith("row.mark") else "fullmatch",))
+        patterns.Found(place, re.compile(text), ("fullmatch",))
         for place, texts in OF_TABLES.items()
         for text in texts
     ]

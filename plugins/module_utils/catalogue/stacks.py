@@ -43,7 +43,7 @@ _SHARED = (
 _FAMILY = {"doca": ("doca-*", "libdoca-*") + _SHARED, "mlnx_ofed": _SHARED}
 # Seen: 2510.0.11-1 (rdma-core of 25.10), 2410mlnx54-1.2410068, 5.21.7.MLNX20241106.df2ec25-0.1.2410068, 25.10.OFED.25.10.1.7.1-1,
 # 1.16.0-1.2310409 (ucx: the build number of an OFED release at the end).
-MARK = r"mlnx|MLNX|OFED|^([0-9]+:)?2[0-9](0[1-9]|1[0-2])\.[0-9]+\.[0-9]+-|\.2[0-9](0[1-9]|1[0-2])[0-9]{3}([.+~]|$)"
+MARK = r"mlnx|MLNX|OFED|^([0-9]{1,9}:)?2[0-9](0[1-9]|1[0-2])\.[0-9]+\.[0-9]+-|\.2[0-9](0[1-9]|1[0-2])[0-9]{3}([.+~]|$)"
 DKMS = {
     "debian": ("mlnx-ofed-kernel", "iser", "isert", "srp"),
     "redhat": ("mlnx-ofa_kernel", "iser", "isert", "srp"),

@@ -7,7 +7,6 @@ of its sources; with an apply come the sources themselves, and the node compiles
 
 import base64
 import importlib.util
-import json
 import marshal
 import re
 import sys
@@ -16,6 +15,7 @@ from importlib.machinery import SourceFileLoader
 from typing import List, NamedTuple, Optional, Tuple
 
 from ...errors import RailwrightError
+from ...formats.outside import read_json
 from ...host.disk import refusing_disk
 from ...host.host import Host, Status
 from ...spec.model import Spec
@@ -105,6 +105,6 @@ def compiled(desired: Desired) -> str:
     if hashlib.sha256(data).hexdigest() != desired.file.partition(".")[0]:
         raise RailwrightError("%s: what was sent is not the code that it should be" % NAME)
     code = {path: marshal.dumps(SourceFileLoader(path, path).source_to_code(text.encode("utf-8"), path))
-            for path, text in json.loads(data.decode("ascii")).items()}
+            for path, text in read_json(data.decode("ascii")).items()}
     body = base64.b64encode(zlib.compress(marshal.dumps(code), 6)).decode("ascii") + "\n"
     return head(len(head(0)) + len(body)) + body
