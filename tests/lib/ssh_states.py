@@ -20,6 +20,7 @@ PASSWORD = "correct horse"  # noqa: S105 - of a user that is only in a mount nam
 HASH = "$6$railwright$2nEQh9/7EfPwKMumGnIpb59O2FM0WD0J3Mirv4DR6f9aGtDR236yR9pwdOMoS4APJdw4G00KAu4ODEUr7oKTw1"
 USER = "rwtest"
 PYTHON = "/usr/bin/python3"
+LIBRARY = f"/usr/lib/{Path(PYTHON).resolve().name}"  # has the bytecode of sitecustomize: one for all liars would be one's
 # What a login shell of the user runs first.
 PROFILES = {"slow": "sleep 4", "noisy": "head -c 100000 /dev/zero | tr '\\0' x; echo; echo trouble >&2"}
 # The node's own Python says something else than what the module's program wanted it to; whichever way that program came there.
@@ -48,7 +49,7 @@ WITHOUT_PYTHON = "rm -f /usr/bin/python* /usr/bin/pypy*"
 EVERYWHERE = """sed -i 's,^root:.*,root:x:0:0::{}:/bin/bash,' /etc/passwd
 echo systemd >/etc/comm; mount --bind /etc/comm /proc/1/comm
 """
-BROKEN = "#!/bin/sh\n[ -t 0 ] || cat >/dev/null\necho 'error while loading shared libraries: libz.so.1' >&2\nexit 127\n"
+BROKEN = "#!/bin/sh\n[ -t 0 ] || timeout 1 cat >/dev/null\necho 'error while loading shared libraries: libz.so.1' >&2\nexit 127\n"
 # By the kind of a finding what makes it go away on a node whose sshd has copies of the places of ``clean``.
 CURES = {
     "file": "mkdir -p $(dirname {name}); cat >{name}",
@@ -90,8 +91,8 @@ def states(room: Path, closed: int) -> dict[str, Node]:
         "sudo-wrong": Node({**password, "ansible_become_password": "wrong"}, users(room, "ALL")),
         "sudo-never": Node(password, users(room, "")),
         **{name: Node({**user, "ansible_become": False}, users(room, "", name)) for name in PROFILES},
-        **{f"liar-{name}": Node(root, liar(room, name)) for name in LIES if name != "old"},
-        "old-python": Node(root, liar(room, "old")),
+        **{f"liar-{name}": Node(root, liar(room, name), (LIBRARY,)) for name in LIES if name != "old"},
+        "old-python": Node(root, liar(room, "old"), (LIBRARY,)),
     }
 
 
