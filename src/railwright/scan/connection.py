@@ -87,7 +87,9 @@ class Connections:
         for attempt in range(TRIES):
             try:
                 async with asyncio.timeout(LOGIN_S):
-                    return await asyncssh.connect(host, **options)
+                    direct = not options.keys() & {"tunnel", "proxy_command"}
+                    to = await connected(host, options, shared.connect_s) if direct else None
+                    return await asyncssh.connect(host, **options, **({} if to is None else {"sock": to}))
             except asyncssh.HostKeyNotVerifiable as error:
                 if shared.strict not in ("ask", "yes", "true"):  # OpenSSH may take the key, and writes it down
                     raise ByAnsible("its host key is not known yet, or has changed") from error
@@ -136,6 +138,30 @@ class Connections:
             present = [name for name in files if name not in NO_KEYS and os.access(name, os.R_OK)]
             self._known[files] = asyncssh.read_known_hosts(present) if present else asyncssh.import_known_hosts("")
         return self._known[files]
+
+
+async def connected(host: str, options: Mapping[str, Any], seconds: float | None) -> socket.socket:
+    """A socket to the first of a host's addresses that takes it. Raises OSError, TimeoutError."""
+    loop = asyncio.get_running_loop()
+    failed: OSError = OSError(f"{host} has no address")
+    async with asyncio.timeout(seconds):
+        for family, kind, protocol, _name, address in await loop.getaddrinfo(
+            host, options["port"], family=options["family"], type=socket.SOCK_STREAM
+        ):  # fmt: skip
+            found = socket.socket(family, kind, protocol)
+            try:
+                found.setblocking(False)
+                if options["local_addr"] is not None:
+                    found.bind(options["local_addr"])
+                await loop.sock_connect(found, address)
+            except BaseException as error:
+                found.close()
+                if not isinstance(error, OSError):
+                    raise
+                failed = error
+            else:
+                return found
+    raise failed
 
 
 def _split_port(place: str) -> tuple[str, str]:

@@ -171,7 +171,7 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
             self._finish(bytes(self._output[end + 1 : end + 1 + int(words[0])]))
 
     def _finish(self, answer: bytes | None, *, no_python: bool = False) -> None:
-        before = bytes(self._output[: self._begun]) if self._begun is not None else b""
+        before = bytes(self._output[: self._begun])  # all of it where our first line never came
         self.heard.set_result(Heard(answer, no_python, before, bytes(self._output[-TAIL:]), bytes(self._errors), self._status))
 
     def _refuse(self, text: str) -> None:

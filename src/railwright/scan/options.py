@@ -33,6 +33,7 @@ class Options(NamedTuple):
     stray_keys: bool  # an unknown host key is taken, and there is nowhere to write it down
     by_ansible: str  # how OpenSSH could log in and asyncssh cannot; empty: in no way
     hints: list[str]  # why a login may fail
+    connect_s: float | None  # ConnectTimeout: of the way to the port; asyncssh's own would be of the login too
 
 
 def connection_options(shared: Settings, default: Settings, password: str | None, *, post_quantum: bool) -> Options:
@@ -49,7 +50,7 @@ def connection_options(shared: Settings, default: Settings, password: str | None
         "client_keys": keys or None, "agent_path": socket_path, "agent_identities": agent_keys(shared),
         "family": {"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(one(shared, "addressfamily") or "", socket.AF_UNSPEC),
         "local_addr": (one(shared, "bindaddress"), 0) if one(shared, "bindaddress") else None,
-        "connect_timeout": int(one(shared, "connecttimeout") or 0) or None, "login_timeout": LOGIN_S,
+        "login_timeout": LOGIN_S,
         "keepalive_interval": KEEPALIVE_S, "keepalive_count_max": KEEPALIVES, "compression_algs": None, "gss_kex": False,
         "gss_auth": False,
         "public_key_auth": one(shared, "pubkeyauthentication") != "no" and "publickey" in methods,
@@ -71,7 +72,7 @@ def connection_options(shared: Settings, default: Settings, password: str | None
         found["server_host_key_algs"] = algorithms(shared, default, "hostkeyalgorithms", names, ())
     # With OpenSSH a key that is taken so is written down; where it could not be, nothing is lost by not writing it.
     stray = strict == "no" and all(name in NO_KEYS for name in words_of(shared, "userknownhostsfile"))
-    return Options(found, strict, stray, missing, hints)
+    return Options(found, strict, stray, missing, hints, float(one(shared, "connecttimeout") or 0) or None)
 
 
 def one(settings: Settings, keyword: str) -> str | None:

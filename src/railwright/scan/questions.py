@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What each verb asks of a node, and which results its playbook would have had: the same tasks, the same gate, the same judgement."""
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Unre
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed, refusal, unanswered
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed, unanswered
 from ansible_collections.railwright.rdma.plugins.plugin_utils.consent import judged_plan
 from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import Told, judged_probe
 from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import with_facts_summary
@@ -55,13 +56,11 @@ def module_step(question: Question, asked: Asked) -> list[Step]:
 
 def answer_of(name: str, mode: str | None, heard: Heard) -> Result:
     """What the gate lets through of a module's answer."""
-    if heard.answer is None:
-        streams = (stream.decode("utf-8", "replace") for stream in (heard.output, heard.errors))
-        return unanswered(name, heard.status, *streams, no_python=heard.no_python)
-    try:
-        return passed(name, mode, read_json(heard.answer.decode("utf-8", "replace"), wire.BYTES))
-    except UnreadableText as error:
-        return refusal(name, str(error))
+    printed, errors = (stream.decode("utf-8", "replace") for stream in (heard.answer or heard.output, heard.errors))
+    if heard.answer is not None:
+        with contextlib.suppress(UnreadableText):
+            return passed(name, mode, read_json(printed, wire.BYTES))
+    return unanswered(name, heard.status, printed, errors, no_python=heard.no_python)
 
 
 def facts_step(question: Question, asked: Asked) -> list[Step]:
