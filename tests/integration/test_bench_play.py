@@ -18,8 +18,6 @@ import pytest
 
 from nccl_tables import table
 
-pytestmark = pytest.mark.xdist_group("bench")  # a node has one run at a time, and this machine is the node
-
 ROOT = Path(__file__).resolve().parents[2]
 GIB = 1 << 30
 HALF = {"time_us": 5000.0, "algbw": 214.75, "busbw": 214.75, "wrong": 0}
@@ -48,7 +46,10 @@ PLAY = """
           run_once: true
 """
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the play becomes root, as on a node")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: the play becomes root, as on a node"),
+    pytest.mark.xdist_group("bench"),  # a node has one run at a time, and this machine is the node
+]
 
 
 class Site:

@@ -63,7 +63,7 @@ def installed(path: str) -> Optional[Dict[str, Any]]:
 
 def main() -> None:
     if sys.version_info < (3, 6):
-        sys.exit(TOO_OLD)
+        raise SystemExit(TOO_OLD)
     gc.disable()  # an inspection leaves next to no cycles, and is over soon
     mark = ("#railwright %s " % sys.argv[1]).encode("ascii")
     files = installed("%s.%s" % (sys.argv[2], sys.implementation.cache_tag))

@@ -26,7 +26,7 @@ def ask_at_once(ask: Callable[[Item], Made], items: Sequence[Item], most: int) -
             except BaseException as error:  # for the thread that waits
                 errors.append(error)
 
-    threads = [threading.Thread(target=work) for _ in range(min(most, len(items)))]
+    threads = [threading.Thread(target=work) for _thread in range(min(most, len(items)))]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -212,7 +212,7 @@ def _data(value: Any, count: _Count, depth: int) -> Any:
         return _ANY_MAP(value, count, depth)
     if isinstance(value, list | tuple):
         return _ANY_LIST(list(value), count, depth)
-    if value is None or (type(value) is str and len(value) <= TEXT_LIMIT and value.isascii()):
+    if value is None or _is_plain(value):
         return value
     kind = next((kind for kind in (bool, int, float, str) if isinstance(value, kind)), None)
     if kind is None:
@@ -223,10 +223,15 @@ def _data(value: Any, count: _Count, depth: int) -> Any:
 _ANY_MAP, _ANY_LIST = _map(_data), _list(_data)
 
 
+def _is_plain(value: Any) -> bool:
+    """Most of all values: a text that scalar() would return as it is."""
+    return value.__class__ is str and len(value) <= TEXT_LIMIT and value.isascii()
+
+
 def _scalar(form: Any) -> Fit:
-    if form is str:  # most of all values
+    if form is str:
         def text(value: Any, _count: _Count, _depth: int) -> Any:
-            return value if type(value) is str and len(value) <= TEXT_LIMIT and value.isascii() else scalar(str, value)
+            return value if _is_plain(value) else scalar(str, value)
 
         return text
 
