@@ -46,7 +46,10 @@ class Connection(Local):
         return super().exec_command(shlex.join(["unshare", "--mount", "/bin/sh", "-c", own + "\\n" + cmd]), in_data, sudoable)
 '''
 
-pytestmark = [pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces of its own"), pytest.mark.slow]
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces of its own"), pytest.mark.slow,
+    pytest.mark.xdist_group("full disk"),  # the same plays answer all of them
+]
 
 
 @pytest.fixture(scope="module")

@@ -42,7 +42,10 @@ THEIRS = """
         msg: somebody was notified
 """
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces of its own")
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces of its own"),
+    pytest.mark.xdist_group("plain plays"),  # the same plays answer all of them
+]
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,10 @@ class Connection(Local):
         return super().put_file(in_path, out_path)
 '''
 
-pytestmark = [pytest.mark.core, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces of its own")]
+pytestmark = [
+    pytest.mark.core, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces of its own"),
+    pytest.mark.xdist_group("round trips"),  # one drift, plan and apply answer all of them
+]
 
 
 @pytest.fixture(scope="module")

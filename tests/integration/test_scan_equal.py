@@ -19,7 +19,7 @@ from ssh_states import cure, site
 from ssh_world import address
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give an sshd a mount namespace of its own")
-pytestmark = NEEDS_ROOT
+pytestmark = [NEEDS_ROOT, pytest.mark.slow]
 CLEAN = address(1)
 MINUTES = 10 * 60
 TIMES = ("since", "first_seen")

@@ -15,6 +15,7 @@ import pytest
 
 from ssh_faults import Faults, faults, quick
 
+pytestmark = [pytest.mark.xdist_group("faults"), pytest.mark.slow]  # one drift answers all of them
 LIMIT = 10 * 60  # of the whole run; a net, not a measure
 # By node its status, and what its text has to name: the fault, and what to do.
 EXPECTED = {

@@ -22,6 +22,7 @@ LISTEN = 16  # addresses of one sshd: MAX_LISTEN_SOCKS of OpenSSH
 WAIT_SECONDS = 20.0
 PRIVILEGE_SEPARATION = Path("/run/sshd")  # Debian's; its unit makes it, and we do not start the unit
 WITH_US = ("setpriv", "--pdeathsig", "TERM")  # no sshd outlives a test that is killed
+HOME = "home-of-root"  # of the nodes, below the directory of the world
 # A writable copy of each directory in memory; $ROOM is the world's own directory, which holds nothing else than that here.
 OVERLAY = """mount -t tmpfs tmpfs "$ROOM"
 for place in {places}; do
@@ -63,6 +64,7 @@ class World:
         self.program = found
         if os.geteuid() == 0:
             PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
+        (self.directory / HOME).mkdir(mode=0o700)
         for name in ("host", "client"):
             self.key(name)
         shutil.copy(self.directory / "client.pub", self.directory / "authorized_keys")
@@ -132,10 +134,14 @@ class World:
 
 
 def sshd_config(directory: Path, hosts: Sequence[str], port: int, key: str = "host") -> str:
-    """As Debian ships it in what costs time; StrictModes would refuse a directory below a /tmp that others may write to."""
+    """As Debian ships it in what costs time; StrictModes would refuse a directory below a /tmp that others may write to.
+
+    Root has an empty home: this machine's own may set up a PATH in seconds, and behind a lock that one cut connection leaves for ever.
+    """
     lines = [f"Port {port}", *(f"ListenAddress {host}" for host in hosts)]
     lines += [f"HostKey {directory}/{key}", f"AuthorizedKeysFile {directory}/authorized_keys", f"PidFile {directory}/sshd_{hosts[0]}.pid"]
     lines += ["StrictModes no", "UsePAM no", "PasswordAuthentication no", "KbdInteractiveAuthentication no"]
     lines += ["PermitRootLogin prohibit-password", "MaxStartups 300", "UseDNS no", "Subsystem sftp internal-sftp", "LogLevel ERROR"]
+    lines += ["Match User root", f"    SetEnv HOME={directory}/{HOME}"]
     return "\n".join(lines) + "\n"
 
