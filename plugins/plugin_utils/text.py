@@ -14,7 +14,10 @@ SHORT = 48
 
 def printable(value: object) -> str:
     """One line without control characters; each is shown as its escape."""
-    return "".join(_shown(char) if unicodedata.category(char) in _HIDDEN else char for char in str(value))
+    text = str(value)
+    if text.isprintable():  # as nearly every text is: nothing of these categories is in it
+        return text
+    return "".join(_shown(char) if unicodedata.category(char) in _HIDDEN else char for char in text)
 
 
 def printable_lines(value: object) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Markdown for a ticket or a pull request: the bad news first, the rest counted; then the network, and a section a collective."""
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -49,10 +50,10 @@ def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
 
 
 def _nodes(cases: list[Case]) -> list[str]:
-    rows = []
-    for node in dict.fromkeys(case.node for case in cases):
-        own = [case.result for case in cases if case.node == node]
-        rows.append((node, *(str(own.count(result)) for result in ORDER)))
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for case in cases:
+        counted[case.node][case.result] += 1
+    rows = [(node, *(str(own[result]) for result in ORDER)) for node, own in counted.items()]
     return markdown_table(("Node", *(result.capitalize() for result in ORDER)), rows)
 
 
