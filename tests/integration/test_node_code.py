@@ -39,7 +39,7 @@ ASK = 'exec "$0" -I -c "$1" word "$2" < question'
 
 def test_a_read_after_an_apply_is_sent_no_code(tmp_path: Path) -> None:
     own = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    site = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_keep_code": True, "rdma_rails": []}
+    site = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_rails": []}
     inventory = {"rdma": {"hosts": {"n1": own}, "vars": site}}
     (tmp_path / "hosts.yml").write_text(json.dumps(inventory))
     (tmp_path / "play.yml").write_text(PLAY)

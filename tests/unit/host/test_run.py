@@ -108,9 +108,9 @@ def test_what_closes_its_output_is_still_waited_for(tmp_path: Path) -> None:
     assert took < LONG / 3
 
 
-@pytest.mark.parametrize(("command", "answer"), [("cat", "x" * 1_000_000), ("true", ""), ("sleep 0.1; exec <&-; sleep 0.1", "")])
-def test_much_input_is_taken_or_left(command: str, answer: str) -> None:
-    assert HOST.run(("sh", "-c", command), LONG, "x" * 1_000_000) == Result(0, answer, "")
+@pytest.mark.parametrize(("command", "answer"), [("cat", 1_000_000), ("true", 0), ("sleep 0.1; exec <&-; sleep 0.1", 0)])
+def test_much_input_is_taken_or_left(command: str, answer: int) -> None:
+    assert HOST.run(("sh", "-c", command), LONG, "x" * 1_000_000) == Result(0, "x" * answer, "")
 
 
 def test_much_input_takes_no_longer_than_it_must() -> None:

@@ -27,7 +27,7 @@ DIRECTORY = "/usr/local/libexec/railwright"
 FILES = re.compile(r"[0-9a-f]{64}\.[A-Za-z0-9_-]+")
 WHAT = "railwright's code"
 WHY = "a drift inspection without it takes twice the CPU time: its code is sent and compiled each time"
-SOURCE = "choice: written by root for root; rdma_keep_code: true asks for it"
+SOURCE = "choice: written by root for root; rdma_keep_code: false forbids it"
 
 
 class Desired(NamedTuple):
@@ -80,7 +80,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
 def notes(desired: Desired, observed: Observed) -> List[str]:
     if observed.whole or observed.refused is None:
         return []
-    return ["%s: %s, so every inspection sends the code; without rdma_keep_code that is meant" % (NAME, observed.refused)]
+    return ["%s: %s, so every inspection sends the code; rdma_keep_code: false says that it is meant" % (NAME, observed.refused)]
 
 
 def only_root_writes(state: Status) -> bool:

@@ -63,7 +63,7 @@ def host(tmp_path: Path) -> Host:
 
 @pytest.fixture
 def spec(make_spec: MakeSpec) -> Spec:
-    return coded(make_spec(rdma_keep_code=True), SOURCES)
+    return coded(make_spec(), SOURCES)
 
 
 def asked(path: Path, sources: dict[str, str]) -> tuple[str, dict[str, Any]]:
@@ -80,8 +80,8 @@ def asked(path: Path, sources: dict[str, str]) -> tuple[str, dict[str, Any]]:
 
 
 def test_nothing_is_planned_where_nobody_named_code_or_the_site_says_no(host: Host, make_spec: MakeSpec) -> None:
-    assert planned(host, make_spec(rdma_keep_code=True)) == []
-    assert planned(host, coded(make_spec(), SOURCES)) == []
+    assert planned(host, make_spec()) == []
+    assert planned(host, coded(make_spec(rdma_keep_code=False), SOURCES)) == []
 
 
 def test_an_apply_leaves_it_and_a_rollback_removes_it(host: Host, spec: Spec) -> None:
@@ -198,7 +198,7 @@ def test_what_no_user_could_have_done_is_not_run_either(host: Host, spec: Spec, 
 def test_the_real_code_answers_from_where_it_was_installed(host: Host, make_spec: MakeSpec) -> None:
     """All of ours as bytecode, and not a byte of it sent."""
     code = {"digest": code_digest(), "code": base64.b64encode(packed_code()).decode()}
-    applied(host, Spec({**make_spec(rdma_keep_code=True).as_dict(), "code_derived": code}))
+    applied(host, Spec({**make_spec().as_dict(), "code_derived": code}))
     (path,) = files(host)
     spec, call = make_spec().as_dict(), {"module": "rdma_facts", "given": {}, "derived": {"code_derived": {}}}
     sent = [b"", json.dumps(spec).encode(), json.dumps(call).encode()]
