@@ -96,7 +96,8 @@ SITE = (
         "choice: a look has no secret of the inventory's in what it sends but the wishes; openssh.com/pq.html"),
     Key("rdma_keep_code", "bool", True,
         "Whether apply leaves the code of inspections on each node, below /usr/local/libexec/railwright, so that they neither send nor "
-        "compile it. A new railwright brings new code: one change on each node, of severity minor.", "choice: half of an inspection's CPU time, for a file of 1.2 MB on each node; docs/security.md"),
+        "compile it. A new railwright brings new code: one change on each node, of severity minor.",
+        "choice: half of an inspection's CPU time, for a file of 1.2 MB on each node; docs/security.md"),
 )
 
 PREFLIGHT = (
