@@ -77,7 +77,6 @@ class Inventory:
     membership: Mapping[str, tuple[str, ...]]  # host: its groups in Ansible's order of rising precedence
     index: Index
     connection: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # managed host: its ansible_* variables, or Untemplated
-    suspect_facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # host: keys of ours among its cached facts
     options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
 
     def origin(self, host: str, key: str) -> Origin | None:
@@ -112,12 +111,9 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
         groups = {str(name): tuple(str(host.name) for host in group.get_hosts()) for name, group in manager.groups.items()}
         hosts = _managed(manager, path, limit)
         variables = Variables(manager, loader, path)
-        membership, values, suspected = {}, {}, {}
+        membership, values = {}, {}
         for host in hosts:
-            name = str(host.name)
-            values[name], membership[name], facts = variables.values(host)
-            if facts:
-                suspected[name] = tuple(facts)
+            values[str(host.name)], membership[str(host.name)] = variables.values(host)
     except NotTemplatedError as failed:
         raise _untemplated(index, name, failed) from failed
     except AnsibleError as error:
@@ -131,7 +127,7 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
         with compiled_once(), _quiet():
             return variables.connection(by_name[name], lambda error: Untemplated(_one_line(error)))
 
-    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), suspected)
+    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read))
 
 
 def _manager(kind: Any, loader: Any, path: Path, said: list[str]) -> Any:

@@ -23,7 +23,6 @@ from ansible.vars.manager import VariableManager
 from ansible.vars.plugins import get_vars_from_inventory_sources
 from jinja2 import Environment, TemplateError, meta, nodes
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.inventory_facts import suspects
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 
@@ -192,8 +191,8 @@ class Variables:
             self._groups[same] = Groups(names, raw, self._magic | {*host.get_magic_vars()})
         return self._groups[same]
 
-    def values(self, host: Any) -> tuple[Layered, tuple[str, ...], list[str]]:
-        """Our keys templated; the host's groups; the keys of ours that came as facts.
+    def values(self, host: Any) -> tuple[Layered, tuple[str, ...]]:
+        """Our keys templated; the host's groups.
 
         Of other people's variables there is the name alone: we must not fail on their templates.
         """
@@ -218,7 +217,7 @@ class Variables:
                     place[name] = plain(decrypted(templar.template(everything[name])))
                 except AnsibleError as error:
                     raise NotTemplatedError(name, everything[name], groups.membership, error) from error
-        return Layered(shared, own), groups.membership, suspects(raw)
+        return Layered(shared, own), groups.membership
 
     def connection(self, host: Any, failed: Callable[[AnsibleError], Any]) -> dict[str, Any]:
         """What decides how the host is reached; ``failed``: what stands for a variable whose template cannot be filled in."""
