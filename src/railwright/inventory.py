@@ -113,7 +113,8 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
         variables = Variables(manager, loader, path)
         membership, values = {}, {}
         for host in hosts:
-            values[str(host.name)], membership[str(host.name)] = variables.values(host)
+            name = str(host.name)
+            values[name], membership[name] = variables.values(host)
     except NotTemplatedError as failed:
         raise _untemplated(index, name, failed) from failed
     except AnsibleError as error:
