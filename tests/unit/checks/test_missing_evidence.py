@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""No verdict passes without its evidence: where a wrong value of a fact keeps a verdict from passing, so does a value that was not read.
+
+Trees that were written from documented formats. Each fact of each is taken away, one at a time, and put wrong, one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
+from field_specs import build_spec
+from node_trees import NODES
+
+RAILS = {tree: [{"name": f"rail{index}", "match": match, "address": address} for index, (match, address) in enumerate(rows)]
+         for tree, rows in {
+             "ib8": [({"guid": f"b8ce:f603:00ab:{index:04x}"}, f"10.1.{index}.11/24") for index in (0, 1)],
+             "erdma2": [({"mac": f"00:16:3e:11:22:0{index}"}, f"172.16.{index - 1}.11/24") for index in (1, 2)],
+             "rxe": [({"mac": "52:54:00:bb:00:01"}, "10.10.0.11/24")],
+             "roce8-bond": [({"pci": f"0000:{30 + index}:00.0"}, f"10.10.{index}.11/24") for index in (0, 1)],
+         }.items()}  # fmt: skip
+SITES: dict[str, dict[str, Any]] = {
+    "ib8": {"fabric": "infiniband", "mtu": 4092, "expect": {
+        "rate_gbps": 400, "hcas": 8, "active_mtu": 4096, "fw_ver": "28.41.1000", "hca_type": "MT4129"}},
+    "roce8-bond": {"fabric": "roce", "rdma_stack": "inbox", "mtu": 9000, "expect": {"rate_gbps": 100, "hcas": 8}},
+    "erdma2": {"fabric": "erdma", "mtu": 1400, "expect": {"hcas": 2}},
+    "rxe": {"fabric": "roce", "rdma_stack": "soft_roce", "mtu": 9000, "expect": {"hcas": 1}},
+}
+# Facts that another one stands in for: only without both has nothing been read.
+ALSO_TOLD_BY = {"modules.erdma.parameters.compat_mode": "hcas", "gpu_driver.disk_version": "gpu_driver.version"}
+# Passes with no driver known: no module is wanted then, and that the one that is loaded is registered was looked at.
+LOOKED_AT = {("gpu_driver.disk_version", "gpudirect.peermem")}
+Where = tuple[str | int, ...]
+ALIKE = 2  # of a list that many are looked at; the others are like them
+
+
+@pytest.mark.parametrize("tree", sorted(SITES))
+def test_what_was_not_read_passes_nothing(tree: str) -> None:
+    judge, facts = judged(tree)
+    healthy = judge()
+    assert healthy
+    wrong, matters = [], 0
+    for where in places(facts):
+        before = at(facts, where)
+        needs = set()
+        for value in bad(before):
+            put(facts, where, value)
+            needs |= healthy - judge()
+        if needs and before is not None:
+            name = ".".join(map(str, where))
+            other = tuple(ALSO_TOLD_BY[name].split(".")) if name in ALSO_TOLD_BY else where
+            kept = at(facts, other)
+            put(facts, other, None)
+            put(facts, where, None)
+            matters += 1
+            wrong += [(name, *verdict) for verdict in sorted(needs & judge(), key=str) if (name, verdict[0]) not in LOOKED_AT]
+            put(facts, other, kept)
+        put(facts, where, before)
+    assert matters
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def judged(tree: str) -> tuple[Callable[[], set[tuple[Any, ...]]], Any]:
+    """What says which verdicts pass on the facts as they are now, and the facts, to be changed."""
+    spec, _findings = build_spec({**SITES[tree], "rails": RAILS[tree]}, "node")
+    assert spec is not None
+    host = TreeHost(str(NODES / tree))
+    identity = observe_identity(host)
+    facts = observe_facts(host, identity)
+
+    def passing() -> set[tuple[Any, ...]]:
+        seen = inspection_of("node", spec, identity, facts)
+        try:
+            verdicts = judge_node(seen)
+        except (AttributeError, KeyError, TypeError):  # no observer gives this value: the node would be failed, and nothing passed
+            return set()
+        return {(item.check, item.hca, item.port, item.subject) for _area, item in verdicts if item.status == "pass"}
+
+    return passing, facts
+
+
+def places(value: Any, above: Where = ()) -> Iterator[Where]:
+    """Of every named value, the deepest last."""
+    items = value.items() if isinstance(value, dict) else enumerate(value[:ALIKE]) if isinstance(value, list) else ()
+    for key, item in list(items):
+        if isinstance(key, str):
+            yield (*above, key)
+        yield from places(item, (*above, key))
+
+
+def bad(value: Any) -> list[Any]:
+    """Values of the same form that say something else."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int | float):
+        return [0, 1, value + 1, 10**9]
+    if isinstance(value, str):
+        return ["", "wrong", "0"]
+    if isinstance(value, list):
+        return [[], value[:1]]
+    return []
+
+
+def at(value: Any, where: Where) -> Any:
+    for key in where:
+        value = value[key]
+    return value
+
+
+def put(facts: Any, where: Where, value: Any) -> None:
+    at(facts, where[:-1])[where[-1]] = value
