@@ -17,11 +17,12 @@ from ..nccl_catalogue.busbw import JUDGED_FROM
 
 
 def judge_run(
-    parsed: Mapping[str, Any], node: str, subject: str, floor: float | None = None, key: str = "nccl_tests_min_busbw"
+    parsed: Mapping[str, Any], node: str, subject: str, floor: float | None = None, source: str = "nccl_tests_min_busbw"
 ) -> list[Verdict]:
-    """``subject``: all_reduce of 16 ranks …; ``floor``: GB/s, None: reported, not judged. ``node`` is '' for a run over several."""
+    """``subject``: all_reduce of 16 ranks …; ``floor``: GB/s, None: reported, not judged; ``source``: of the floor, or why there is none.
+    ``node`` is '' for a run over several."""
     where = VerdictSubject(node, None, None, subject)
-    return [_values(parsed, where), _speed(parsed, where, floor, key)]
+    return [_values(parsed, where), _speed(parsed, where, floor, source)]
 
 
 def judged_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -58,12 +59,12 @@ def _values(parsed: Mapping[str, Any], where: VerdictSubject) -> Verdict:
     return verdict("nccl.values", where, "pass", 0, 0, f"no wrong value in {len(known)} comparisons")
 
 
-def _speed(parsed: Mapping[str, Any], where: VerdictSubject, floor: float | None, key: str) -> Verdict:
+def _speed(parsed: Mapping[str, Any], where: VerdictSubject, floor: float | None, source: str) -> Verdict:
     found = judged_busbw(parsed["rows"])
     sizes = sorted({row["size"] for row in judged_rows(parsed["rows"])})
     over = "at %s" % (_bytes(sizes[0]) if len(sizes) == 1 else f"{_bytes(sizes[0])} to {_bytes(sizes[-1])}") if sizes else ""
     if floor is None:
-        message = f"{_figure(found)} GB/s busbw {over}; nothing is expected ({key})"
+        message = f"{_figure(found)} GB/s busbw {over}; not judged: {source}"
         return verdict("nccl.busbw", where, "skipped", None, found, message)
     if found is None:
         return verdict("nccl.busbw", where, "unknown", floor, None, "no bandwidth in the output")

@@ -37,7 +37,7 @@ def left(text: str, rc: int | None = 0, *, log: str = "", started: bool = True, 
 
 
 def alone(result: dict[str, Any] | None, *, gpus: int = 8, probe: dict[str, Any] | None = None, **inventory: Any) -> Run:
-    one = node("n1", gpus, inventory=inventory)
+    one = node("n1", gpus, inventory={"nccl_tests_purpose": "acceptance", **inventory})
     probed = {"status": 0, "answers": [answer("n1", 0, gpus)], "reason": None} if probe is None else probe
     return Run(plan_run([one], RUN), [one], {"n1": probed}, {"n1": result}, {"n1": 0})
 
