@@ -33,8 +33,8 @@ LOSSLESS, PAUSE, STORM, CNP, ECN = "qos.lossless", "qos.pause", "qos.storm", "qo
 # call the first one out_of_sequence.
 SOFT_SEQUENCE = ("out_of_seq_request", "out_of_sequence", "rcvd_seq_err", "retry_exceeded_err")
 RETRANSMITTED = ("roce_adp_retrans", "roce_adp_retrans_to")
-# What a loss makes grow as well. Adaptive routing (NCCL_IB_ADAPTIVE_ROUTING: on by default on InfiniBand) reorders by design, and a receiver
-# that puts packets in order asks for none again: NCCL's guide names rnr_nak_retry_err and the first three of these, and no out_of_sequence.
+# What a loss makes grow as well. Adaptive routing (NCCL_IB_ADAPTIVE_ROUTING: on by default on InfiniBand) reorders by design, and a
+# receiver that puts packets in order asks for none again: NCCL's guide names rnr_nak_retry_err and the first three, no out_of_sequence.
 # The sender's packet_seq_err grows on the other node, where its own verdict fails.
 RESENT = tuple(name for name in SEQUENCE if name != REORDERED) + RETRANSMITTED
 MARKED, CNP_SENT, CNP_HANDLED, CNP_IGNORED = "np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored"

@@ -258,7 +258,8 @@ def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: st
     several = len(nodes) > 1
     conf = {key for node in nodes for key in node.seen["nccl_conf"]}
     promised = several and wishes["fabric"] in RDMA_FABRICS and wishes["nccl_tests_network"] != "any" and "NCCL_NET" not in conf
-    if wishes.get("transport"):  # a plugin is the RDMA transport, and NCCL_NET=IB would put NCCL's own in its place
+    # NCCL compares whole names: NCCL_NET=IB passes over IBext_v10 of a plugin, and the run would measure another network than jobs use.
+    if wishes.get("transport") or any(node.seen["net_plugins"] for node in nodes):
         promised = False
     settings = _base(nodes, launcher)
     path = directory_of(run)

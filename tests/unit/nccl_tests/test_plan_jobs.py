@@ -227,6 +227,13 @@ def test_variables_between_nodes(inventory: dict[str, Any], conf: list[str], exp
     assert tuple(variables.get(name) for name in ("NCCL_NET", "NCCL_ALGO", "NCCL_IGNORE_NET_MISMATCH")) == expected
 
 
+@pytest.mark.parametrize("plugins", [["/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"], ["ofi"]])
+def test_nothing_is_forced_where_a_plugin_loads_on_any_node(plugins: list[str]) -> None:
+    """NCCL_NET=IB names NCCL's own transport: a plugin's is IBext_v10, and the run measured another network than jobs use."""
+    variables = planned(node("n1"), node("n2", net_plugins=plugins))["jobs"][0]["variables"]["n1"]
+    assert not {"NCCL_NET", "NCCL_IGNORE_NET_MISMATCH"} & set(variables)
+
+
 def test_an_algorithm_is_asked_only_of_collectives_that_have_it() -> None:
     """NCCL ends a run with an algorithm that its collective does not have."""
     nodes = pair(nccl_tests_algorithm="Tree", nccl_tests_collectives=["all_reduce", "all_gather"])

@@ -213,6 +213,18 @@ def test_the_promised_transport() -> None:
     assert (found.status, found.expected, found.found) == ("pass", "roce with GPUDirect RDMA", "NET/IB/GDRDMA")
 
 
+def test_the_verdict_says_what_carried_the_bytes_and_who_chose_it() -> None:
+    plugin = IB.replace("network IB", "network IBext_v9").replace("NET/IB/0", "NET/IBext_v9/0")
+    nodes = tuple(node(name, inventory={"nccl_tests_min_busbw": FLOOR}, net_plugins=["/usr/lib/libnccl-net.so"]) for name in ("n1", "n2"))
+    found = only(pair(left(GOOD, log=plugin), nodes=(nodes[0], nodes[1])), "nccl.transport")
+    assert (found.status, found.found) == ("pass", "NET/IBext_v9/GDRDMA")
+    assert "IBext_v9 is NVIDIA's nccl-rdma-sharp-plugins (HPC-X); NCCL chose, and tries /usr/lib/libnccl-net.so first" in found.message
+    own = only(pair(left(GOOD, log=IB)), "nccl.transport").message
+    assert own.endswith("all NET/IB/GDRDMA: IB is NCCL's own InfiniBand and RoCE transport")
+    set_here = only(pair(left(GOOD, log=IB), nccl_tests_environment={"NCCL_NET": "ib"}), "nccl.transport").message
+    assert set_here.endswith("; NCCL_NET=ib is nccl_tests_environment's: other jobs may use another network")
+
+
 def test_logs_of_every_node_count() -> None:
     run = pair(left(GOOD, log=IB), log=SOCKET.replace("n1:", "n2:"), nccl_tests_min_busbw=FLOOR)
     assert only(run, "nccl.transport").status == "fail"
