@@ -43,12 +43,14 @@ def alone(result: dict[str, Any] | None, *, gpus: int = 8, probe: dict[str, Any]
 
 
 def pair(
-    result: dict[str, Any] | None, *, nodes: tuple[Node, Node] | None = None, log: str = "", probe: Any = None, **inventory: Any
+    result: dict[str, Any] | None, *, nodes: tuple[Node, Node] | None = None, log: str | None = None, probe: Any = None, **inventory: Any
 ) -> Run:
+    """``log``: of the second node; None: as the first one's."""
     both = nodes or (node("n1", inventory=inventory), node("n2", inventory=inventory))
     said = [answer(name, rank) for name in ("n1", "n2") for rank in range(8)]
     probed = probe if probe is not None else {"status": 0, "answers": said, "reason": None}
-    other = left("", started=False, log=log)
+    mirrored = result["jobs"][0]["log"].replace("n1:", "n2:") if result is not None else ""
+    other = left("", started=False, log=mirrored if log is None else log)
     return Run(plan_run(both, RUN), both, {"n1": probed}, {"n1": result, "n2": other}, {"n1": 0, "n2": 0})
 
 
@@ -211,6 +213,12 @@ FLOOR = {"all_reduce": 300}
 def test_the_promised_transport() -> None:
     found = only(pair(left(GOOD, log=IB), nccl_tests_min_busbw=FLOOR), "nccl.transport")
     assert (found.status, found.expected, found.found) == ("pass", "roce with GPUDirect RDMA", "NET/IB/GDRDMA")
+
+
+def test_a_node_whose_log_is_missing_passes_nothing() -> None:
+    found = only(pair(left(GOOD, log=IB), log=""), "nccl.transport")
+    assert (found.status, found.found) == ("unknown", "NET/IB/GDRDMA")
+    assert found.message.startswith("the logs of n2 name no network connection; of the others: 1 connections")
 
 
 def test_the_verdict_says_what_carried_the_bytes_and_who_chose_it() -> None:
