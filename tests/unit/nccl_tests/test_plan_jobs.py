@@ -327,7 +327,7 @@ def test_below_a_gibibyte_there_is_no_floor_but_the_operators(site: Site) -> Non
 
 NO_BOARD = ("NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA A100-PCIE-40GB", "NVIDIA A100 80GB PCIe", "NVIDIA H200 NVL", "NVIDIA H20",
             "NVIDIA H800", "NVIDIA A800-SXM4-80GB", "NVIDIA GB200", "NVIDIA GB300", "NVIDIA L40S", "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
-            "NVIDIA H200\n| x", "")
+            "NVIDIA H200\n| x", "x NVIDIA H200", "")
 
 
 @pytest.mark.parametrize("name", NO_BOARD)
