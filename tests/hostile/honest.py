@@ -49,6 +49,7 @@ SEEN = {
     "node": "n", "hostname": "n", "user": "mpi", "python": "/usr/bin/python3", "directory": "/opt/nccl-tests",
     "libraries": ["/opt/nccl/lib"], "interface": {"name": "eth0", "networks": ["192.0.2.0/24"]}, "cuda": CUDA, "driver": "580.65.06",
     "nccl": [{"path": "/opt/nccl/lib/libnccl.so.2", "version": "2.30.7", "origin": "named", "cuda": "13.0"}], "nccl_conf": ["NCCL_DEBUG"],
+    "net_plugins": ["/usr/lib/libnccl-net.so"],
     "mpi": [{"kind": "openmpi4", "version": "4.1.4", "prefix": "/usr", "mpirun": "/usr/bin/mpirun"}],
     "slurm": {"srun": None, "sinfo": None, "scancel": None},
     "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": SHA, "json": True, "problem": None}],

@@ -26,6 +26,7 @@ def seen(name: str, gpus: int = 8, **said: Any) -> dict[str, Any]:
         "libraries": ["/opt/nccl/lib"], "interface": {"name": "eth0", "networks": ["192.0.2.0/24"]},
         "cuda": {"host": name, "rank": None, "devices": devices, "error": error, "cuda": "13.0", "nccl": None}, "driver": "580.65.06",
         "nccl": [{"path": "/opt/nccl/lib/libnccl.so.2", "version": "2.30.7", "origin": "named", "cuda": "13.0"}], "nccl_conf": [],
+        "net_plugins": [],
         "mpi": [OPENMPI],
         "slurm": {"srun": None, "sinfo": None, "scancel": None},
         "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": "a" * 64, "json": True,

@@ -17,11 +17,12 @@ from ..nccl_catalogue.busbw import JUDGED_FROM
 
 
 def judge_run(
-    parsed: Mapping[str, Any], node: str, subject: str, floor: float | None = None, key: str = "nccl_tests_min_busbw"
+    parsed: Mapping[str, Any], node: str, subject: str, floor: float | None = None, source: str = "nccl_tests_min_busbw"
 ) -> list[Verdict]:
-    """``subject``: all_reduce of 16 ranks …; ``floor``: GB/s, None: reported, not judged. ``node`` is '' for a run over several."""
+    """``subject``: all_reduce of 16 ranks …; ``floor``: GB/s, None: reported, not judged; ``source``: of the floor, or why there is none.
+    ``node`` is '' for a run over several."""
     where = VerdictSubject(node, None, None, subject)
-    return [_values(parsed, where), _speed(parsed, where, floor, key)]
+    return [_values(parsed, where), _speed(parsed, where, floor, source)]
 
 
 def judged_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -44,26 +45,37 @@ def judged_busbw(rows: list[dict[str, Any]]) -> float | None:
     return found[middle] if len(found) % 2 else (found[middle - 1] + found[middle]) / 2
 
 
+def wrong_values(parsed: Mapping[str, Any]) -> str | None:
+    """What nccl-tests says of data that did not arrive as it was sent; None where it says nothing of the kind.
+
+    The two counts have their own units: ``#wrong`` counts elements, the footer comparisons with any (src/common.cu, ``errors[0]++``).
+    """
+    halves = [(row["size"], half["wrong"] or 0) for row in parsed["rows"] for half in (row["out_of_place"], row["in_place"]) if half]
+    wrong, bounds = sum(count for _size, count in halves), parsed["out_of_bounds"] or 0
+    if not wrong and not bounds:
+        return None
+    sizes = sorted({size for size, count in halves if count})
+    counted = f"{wrong} wrong values" if wrong else f"values out of bounds in {bounds} comparisons"
+    return f"{counted}: data was damaged on its way (sizes {', '.join(map(str, sizes[:5])) or 'unknown'})"
+
+
 def _values(parsed: Mapping[str, Any], where: VerdictSubject) -> Verdict:
     counts = [half["wrong"] for row in parsed["rows"] for half in (row["out_of_place"], row["in_place"]) if half is not None]
     known = [count for count in counts if count is not None]
-    wrong = sum(known) + (parsed["out_of_bounds"] or 0)
-    if wrong:
-        halves = [(row["size"], half) for row in parsed["rows"] for half in (row["out_of_place"], row["in_place"]) if half is not None]
-        bad = sorted({size for size, half in halves if half["wrong"]})
-        return verdict("nccl.values", where, "fail", 0, wrong, "%d wrong values: data was damaged on its way (sizes %s)" % (
-            wrong, ", ".join(map(str, bad[:5])) or "unknown"))
+    damage = wrong_values(parsed)
+    if damage is not None:
+        return verdict("nccl.values", where, "fail", 0, sum(known) or parsed["out_of_bounds"], damage)
     if not known:
         return verdict("nccl.values", where, "skipped", 0, None, "unchecked: the run compared no value (-c 0)")
     return verdict("nccl.values", where, "pass", 0, 0, f"no wrong value in {len(known)} comparisons")
 
 
-def _speed(parsed: Mapping[str, Any], where: VerdictSubject, floor: float | None, key: str) -> Verdict:
+def _speed(parsed: Mapping[str, Any], where: VerdictSubject, floor: float | None, source: str) -> Verdict:
     found = judged_busbw(parsed["rows"])
     sizes = sorted({row["size"] for row in judged_rows(parsed["rows"])})
     over = "at %s" % (_bytes(sizes[0]) if len(sizes) == 1 else f"{_bytes(sizes[0])} to {_bytes(sizes[-1])}") if sizes else ""
     if floor is None:
-        message = f"{_figure(found)} GB/s busbw {over}; nothing is expected ({key})"
+        message = f"{_figure(found)} GB/s busbw {over}; not judged: {source}"
         return verdict("nccl.busbw", where, "skipped", None, found, message)
     if found is None:
         return verdict("nccl.busbw", where, "unknown", floor, None, "no bandwidth in the output")

@@ -17,7 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.run_directory import HOSTS, PROBE, directory_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
 
-from .floors import Erdma, Site, floor_of, least
+from .floors import FREE, RING, Erdma, Site, floor_of, least
 
 # Sizes of the messages: the inventory's, else those of the purpose, and no larger than GPU memory holds. Pure.
 
@@ -46,10 +46,15 @@ def fitting(begin: int, end: int, factor: int, memory: Sequence[int], buffers: i
         return begin, end
     if begin > room:  # let the program say so itself: it knows better what is free
         return begin, begin
+    return begin, last_step(begin, min(end, room), factor)
+
+
+def last_step(begin: int, end: int, factor: int) -> int:
+    """The largest size that nccl-tests runs: it multiplies until the next one is above ``end``."""
     last = begin
-    while last * factor <= min(end, room):
+    while last * factor <= end:
         last *= factor
-    return begin, last
+    return last
 
 
 RANK_GRACE_S = 30  # ranks outlive their launcher by this at most, wherever they are
@@ -218,19 +223,33 @@ def job_of(
         job = _job(nodes, launcher, per_node, dict(variables[start], **{MARKER: run}), run)
         made = launch.command(launcher.kind, job, program, _hosts(run))
         argv[start], environment[start] = made.argv, dict(own_environment(nodes, launcher), **made.environment)
-        site = Site(tuple(device[0] for device in nodes[0].gpus), len(nodes), min(int(node.wishes["rails"]) for node in nodes),
-                    least([node.wishes["rate_gbps"] for node in nodes]), _erdma(nodes, sizes.end))
+        site = Site(tuple(sorted({device[0] for node in nodes for device in node.gpus})), len(nodes[0].gpus), len(nodes),
+                    min(int(node.wishes["rails"]) for node in nodes), least([node.wishes["rate_gbps"] for node in nodes]),
+                    last_step(sizes.begin, sizes.end, sizes.factor), algorithm_of(variables[start], nodes), _erdma(nodes))
         floors[start] = floor_of(name, wishes["nccl_tests_min_busbw"], site)
     return {"name": name, "argv": argv, "variables": variables, "seconds": seconds, "polls": seconds // 4 + 60, "floors": floors,
             "environment": environment}
 
 
-def _erdma(nodes: Sequence[Node], largest: int) -> Erdma | None:
+STEERING = ("NCCL_ALGO", "NCCL_COLLNET_ENABLE")  # the second lets switches reduce: busbw then exceeds what NICs carry, as a tree's does
+
+
+def algorithm_of(variables: Mapping[str, str], nodes: Sequence[Node]) -> str:
+    """What steers NCCL's choice in this run, as ``Site`` has it. NCCL takes a variable of the environment before nccl.conf's."""
+    names = STEERING if len(nodes) > 1 else STEERING[:1]
+    name = next((name for name in names if name in variables), None)
+    if name is not None:
+        return RING if name == "NCCL_ALGO" and variables[name].strip().lower() == RING.lower() else f"{name}={variables[name]} is set"
+    own = sorted({key for node in nodes for key in node.seen["nccl_conf"] if key in names})
+    return f"nccl.conf sets {' and '.join(own)}" if own else FREE
+
+
+def _erdma(nodes: Sequence[Node]) -> Erdma | None:
     wishes = nodes[0].wishes
     if wishes["fabric"] != "erdma":
         return None
     types = {node.wishes["erdma_instance_type"] for node in nodes}
-    return Erdma(types.pop() if len(types) == 1 else None, wishes["nccl_profile"], largest)
+    return Erdma(types.pop() if len(types) == 1 else None, wishes["nccl_profile"])
 
 
 def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: str) -> dict[str, str]:
@@ -239,7 +258,8 @@ def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: st
     several = len(nodes) > 1
     conf = {key for node in nodes for key in node.seen["nccl_conf"]}
     promised = several and wishes["fabric"] in RDMA_FABRICS and wishes["nccl_tests_network"] != "any" and "NCCL_NET" not in conf
-    if wishes.get("transport"):  # a plugin is the RDMA transport, and NCCL_NET=IB would put NCCL's own in its place
+    # NCCL compares whole names: NCCL_NET=IB passes over IBext_v10 of a plugin, and the run would measure another network than jobs use.
+    if wishes.get("transport") or any(node.seen["net_plugins"] for node in nodes):
         promised = False
     settings = _base(nodes, launcher)
     path = directory_of(run)

@@ -138,7 +138,8 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
     node, subject = (start if local else ""), f"{job['name']} of {ranks} GPUs"
     output = job_left(run.left.get(start), job["name"])
     text = clean(output.get("text", ""))
-    log = "".join(clean(job_left(run.left.get(item.name), job["name"]).get("log", "")) for item in nodes)
+    logs = {item.name: clean(job_left(run.left.get(item.name), job["name"]).get("log", "")) for item in nodes}
+    log = "".join(logs.values())
     parsed = _parsed(text, output.get("json"))
     rc = output["rc"] if output.get("started") else None
     floor, source = job["floors"][start]
@@ -150,7 +151,8 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
     ways = transport.parse_log(log)
     # Ranks of one node that talk over the network all the same (no P2P, no SHM) are held to the promise as well.
     if output.get("started") and (plan["between_nodes"] or any(channel.kind == "NET" for channel in ways["channels"])):
-        verdicts += _ways(run, ways, log, text, where)
+        dark = [name for name, own in logs.items() if " via NET/" not in own]
+        verdicts += _ways(run, ways, log + text, where, job["variables"][start].get("NCCL_NET"), dark)
     # Of other variables than NCCL's nobody knows which is a secret of the site.
     variables = {name: value for name, value in job["variables"][start].items() if name.startswith("NCCL_")}
     record = {
@@ -162,9 +164,12 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
     return verdicts, record
 
 
-def _ways(run: Run, ways: Mapping[str, Any], log: str, text: str, where: VerdictSubject) -> list[Verdict]:
+def _ways(
+    run: Run, ways: Mapping[str, Any], log: str, where: VerdictSubject, net: str | None, dark: Sequence[str]
+) -> list[Verdict]:
+    """``net``: NCCL_NET of the run; ``dark``: nodes whose logs name no network connection."""
     plan = run.plan
-    near = judge_near(ways, {str(node.seen["hostname"]): node.seen["affinity"] for node in run.nodes}, gpus_of_ranks(log + text))
+    near = judge_near(ways, {str(node.seen["hostname"]): node.seen["affinity"] for node in run.nodes}, gpus_of_ranks(log))
     names = {str(node.seen["hostname"]): node.name for node in run.nodes}
     near = [item._replace(node=names.get(item.node, item.node)) for item in near]
     expected = f"{plan['fabric']}{' with GPUDirect RDMA' if plan['gdr'] else ''}"
@@ -172,7 +177,18 @@ def _ways(run: Run, ways: Mapping[str, Any], log: str, text: str, where: Verdict
         ways_found = ", ".join(transport.summary(dict(ways))["connections"]) or None
         return [verdict("nccl.transport", where, "skipped", None, ways_found, "nothing is promised (nccl_tests_network)"), *near]
     status, found, message = transport.judge(dict(ways), plan["fabric"], gdr=plan["gdr"])
-    return [verdict("nccl.transport", where, status, expected, found, message), *near]
+    if status == "pass" and dark:  # connections between two of them would be known to nobody
+        status, message = "unknown", f"the logs of {', '.join(dark[:4])} name no network connection; of the others: {message}"
+    return [verdict("nccl.transport", where, status, expected, found, message + _chosen(run.nodes, net)), *near]
+
+
+def _chosen(nodes: Sequence[Node], net: str | None) -> str:
+    """Who chose the network, where jobs may have another one than this run."""
+    own = nodes[0].wishes["nccl_tests_environment"]
+    if "NCCL_NET" in own:
+        return f"; NCCL_NET={one_line(str(own['NCCL_NET']))} is nccl_tests_environment's: other jobs may use another network"
+    plugins = sorted({one_line(str(name)) for node in nodes for name in node.seen["net_plugins"]})
+    return f"; NCCL chose, and tries {', '.join(plugins[:3])} first" if plugins and net is None else ""
 
 
 def _ended(where: VerdictSubject, output: Mapping[str, Any], ended: Mapping[str, Any], log: str) -> Verdict:

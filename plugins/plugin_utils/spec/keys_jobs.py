@@ -106,8 +106,9 @@ NCCL_TESTS = (
         "Longest time of one collective in seconds; then it is ended on every node. Unset: as the purpose says.", "choice", minimum=10,
         maximum=604800),
     Key("nccl_tests_min_busbw", "dict", {},
-        "GB/s busbw that a collective must reach on the largest sizes, by its name. Missing: all_reduce has the catalogue's figure or 0.85 "
-        "of the NICs' rate; others are reported, not judged.", "docs/bench.md", example={"all_reduce": 340}),
+        "GB/s busbw that a collective must reach on the largest sizes, by its name. Missing: all_reduce has the figure of its GPU's board "
+        "or 0.85 of the NICs' rate where one is known to hold; others are reported, not judged.",
+        "docs/bench.md", example={"all_reduce": 340}),
     Key("nccl_tests_algorithm", "str", None,
         "NCCL_ALGO of the runs. Unset: Ring for two nodes, so that the NICs are judged and not a tree; else NCCL's choice.",
         "nccl-tests issues 196 and 290 (two nodes: a tree's busbw can exceed the NICs')",

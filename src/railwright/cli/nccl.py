@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from railwright.nccl.check import NcclFinding, Source
     from railwright.nccl.settings import Grammar
 
+TOO_SLOW = re.compile(r"Avg bus bandwidth[ \t]*:[ \t]*[^\s]{1,32} FAILED")  # src/common.cu: with NCCL_TESTS_MIN_BW alone
 LIMIT = 64 * 1024 * 1024  # bytes of a file; a log of a long run with NCCL_DEBUG=INFO stays below
 NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # control characters that no editor writes
 
@@ -42,7 +43,7 @@ Examples:
   railwright nccl lint --env
   railwright nccl lint -i mycluster train.sh
 """
-PARSE_HELP = """Read what nccl-tests printed, of any version ("-": standard input). Ends 1 unless the run is complete.
+PARSE_HELP = """Read what nccl-tests printed, of any version ("-": standard input). Ends 1 unless the run is complete and no value is wrong.
 
 \b
 Example:
@@ -98,12 +99,25 @@ def lint(
 def parse(file: OneFile, form: OutputFormat = Format.TEXT) -> None:
     from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse as parse_output
 
-    found = parse_output(_bytes(file).decode("utf-8", "replace"))
+    text = _bytes(file).decode("utf-8", "replace")
+    found = parse_output(text)
+    failures = _failures(found, text)
     if form is Format.JSON:
-        console.print_json(found)
+        console.print_json(found | {"failures": failures})
     else:
         _show_run(found)
-    raise typer.Exit(ExitCode.OK if found["complete"] else ExitCode.FAILED)
+        for line in failures:
+            console.say(console.styled(line, "fail"))
+    raise typer.Exit(ExitCode.FAILED if failures else ExitCode.OK)
+
+
+def _failures(found: dict[str, Any], text: str) -> list[str]:
+    """Why the run is no good, each in a line."""
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.judge import wrong_values
+
+    incomplete = None if found["complete"] else "the run is not complete"
+    slow = "nccl-tests says that busbw is below NCCL_TESTS_MIN_BW" if TOO_SLOW.search(text) else None
+    return [line for line in (incomplete, wrong_values(found), slow) if line is not None]
 
 
 def _show_run(found: dict[str, Any]) -> None:

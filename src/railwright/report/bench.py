@@ -55,8 +55,7 @@ def busbw_text(run: Object) -> str:
     found = run.get("judged_busbw")
     text = "none measured" if found is None else f"{figure(found)} GB/s on the largest sizes"
     if run.get("floor") is None:
-        wanted = f" ({run['floor_source']} would say)" if run.get("floor_source") else ""
-        return f"{text}; not judged, as no floor is known{wanted}"
+        return f"{text}; not judged: {run.get('floor_source') or 'no floor is known'}"
     source = f" ({run['floor_source']})" if run.get("floor_source") else ""
     return f"{text}; floor {figure(run['floor'])}{source}"
 

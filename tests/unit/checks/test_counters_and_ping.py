@@ -30,6 +30,13 @@ PORT = VerdictSubject("node1", "mlx5_0", 1, "rail0 (eth1)")
         ({"symbol_error": None}, {"symbol_error": 3}, "unknown", "skipped"),
         ({"port_xmit_discards": None}, {"port_xmit_discards": None}, "skipped", "unknown"),
         ({"np_cnp_sent": 1}, {"np_cnp_sent": 900}, "skipped", "skipped"),  # congestion marks are no fault
+        ({"out_of_sequence": 1}, {"out_of_sequence": 9}, "warn", "skipped"),  # adaptive routing reorders by design
+        ({"out_of_sequence": 1, "packet_seq_err": 0}, {"out_of_sequence": 9, "packet_seq_err": 0}, "warn", "skipped"),
+        ({"out_of_sequence": 1, "packet_seq_err": 0}, {"out_of_sequence": 9, "packet_seq_err": 1}, "fail", "skipped"),
+        ({"out_of_sequence": 1, "roce_adp_retrans": 0}, {"out_of_sequence": 9, "roce_adp_retrans": 3}, "fail", "skipped"),
+        ({"out_of_sequence": 1, "link_downed": 0}, {"out_of_sequence": 9, "link_downed": 1}, "fail", "skipped"),
+        ({"symbol_error": 900}, {"symbol_error": 3}, "unknown", "skipped"),  # reset meanwhile: it proves nothing
+        ({"symbol_error": 900, "link_downed": 1}, {"symbol_error": 3, "link_downed": 1}, "unknown", "skipped"),
     ],
 )
 def test_only_growth_is_judged(before: dict[str, Any], after: dict[str, Any], errors: str, discards: str) -> None:
@@ -42,6 +49,11 @@ def test_only_growth_is_judged(before: dict[str, Any], after: dict[str, Any], er
 def test_a_grown_counter_is_named_with_its_growth() -> None:
     verdict = judge_deltas(PORT, {"symbol_error": 900}, {"symbol_error": 905})[0]
     assert verdict.found == "symbol_error +5"
+
+
+def test_what_could_not_be_read_is_said_beside_a_pass() -> None:
+    verdict = judge_deltas(PORT, {"symbol_error": 0, "link_downed": None}, {"symbol_error": 0, "link_downed": None})[0]
+    assert (verdict.status, verdict.message) == ("pass", "read 1, none grew; could not be read: link_downed")
 
 
 @pytest.mark.parametrize(("mtu", "address", "size"), [(9000, "10.10.0.2", 8972), (1500, "10.10.0.2", 1472), (9000, "fd00::2", 8952)])

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.json_report import parse_json, stripped
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.busbw import one_node, ring_floor
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.judge import judge_run, judged_busbw
 
 GIB = 1 << 30
@@ -52,15 +51,6 @@ def test_no_rows() -> None:
 
 def test_nothing_expected_is_reported_and_not_judged() -> None:
     assert statuses([row(GIB, 400.0)])["nccl.busbw"] == "skipped"
-
-
-def test_floors() -> None:
-    assert ring_floor(8, 400) == pytest.approx(340.0)
-    found = one_node("NVIDIA H200", 8)
-    assert found is not None
-    assert found.busbw == 431.0
-    assert one_node("NVIDIA H200", 2) is None
-    assert one_node("NVIDIA H2000", 8) is None
 
 
 def document(**more: Any) -> str:

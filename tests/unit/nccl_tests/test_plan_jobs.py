@@ -227,6 +227,13 @@ def test_variables_between_nodes(inventory: dict[str, Any], conf: list[str], exp
     assert tuple(variables.get(name) for name in ("NCCL_NET", "NCCL_ALGO", "NCCL_IGNORE_NET_MISMATCH")) == expected
 
 
+@pytest.mark.parametrize("plugins", [["/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so"], ["ofi"]])
+def test_nothing_is_forced_where_a_plugin_loads_on_any_node(plugins: list[str]) -> None:
+    """NCCL_NET=IB names NCCL's own transport: a plugin's is IBext_v10, and the run measured another network than jobs use."""
+    variables = planned(node("n1"), node("n2", net_plugins=plugins))["jobs"][0]["variables"]["n1"]
+    assert not {"NCCL_NET", "NCCL_IGNORE_NET_MISMATCH"} & set(variables)
+
+
 def test_an_algorithm_is_asked_only_of_collectives_that_have_it() -> None:
     """NCCL ends a run with an algorithm that its collective does not have."""
     nodes = pair(nccl_tests_algorithm="Tree", nccl_tests_collectives=["all_reduce", "all_gather"])
@@ -243,7 +250,14 @@ def test_a_program_without_json_is_not_asked_for_it() -> None:
     assert "-J" not in planned(node("n1"), node("n2", programs=old))["jobs"][0]["argv"]["n1"]
 
 
-SITE = Site(("NVIDIA H200",) * 8, 1, 8, 400.0)
+GIB = 1 << 30
+A100, H100, B300 = "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA B300 SXM6 AC"
+SITE = Site(("NVIDIA H200",), 8, 1, 8, 400.0, 16 * GIB)
+PAIR = SITE._replace(nodes=2, algorithm="Ring")
+
+
+def of(name: str, site: Site = SITE, **more: Any) -> Site:
+    return site._replace(gpu_names=(name,), **more)
 
 
 @pytest.mark.parametrize(
@@ -251,20 +265,119 @@ SITE = Site(("NVIDIA H200",) * 8, 1, 8, 400.0)
     [
         ("all_reduce", {"all_reduce": 345}, SITE, 345.0, "nccl_tests_min_busbw"),
         ("all_reduce", {}, SITE, 431.0, "Azure"),
-        ("all_reduce", {}, SITE._replace(gpu_names=("NVIDIA H200",) * 2), None, "nccl_tests_min_busbw"),
-        ("all_reduce", {}, SITE._replace(gpu_names=("NVIDIA H200",) * 7 + ("NVIDIA H100",)), None, "nccl_tests_min_busbw"),
-        ("all_gather", {}, SITE, None, "nccl_tests_min_busbw"),
+        ("all_reduce", {}, SITE._replace(gpus=2), None, "no figure is known for 2 x NVIDIA H200; nccl_tests_min_busbw sets a floor"),
+        ("all_reduce", {}, SITE._replace(gpu_names=("NVIDIA H100", "NVIDIA H200")), None, "GPUs of several kinds"),
+        ("all_gather", {}, SITE, None, "no figure is known for all_gather; nccl_tests_min_busbw sets a floor"),
         ("all_gather", {"all_gather": 300.5}, SITE, 300.5, "nccl_tests_min_busbw"),
-        ("all_reduce", {}, SITE._replace(nodes=2), 340.0, "0.85 of 8 NICs x 400 Gb/s / 8"),
-        ("all_reduce", {}, SITE._replace(nodes=2, gpu_names=("NVIDIA H200",) * 2), 85.0, "0.85 of 2 NICs x 400 Gb/s / 8"),
-        ("all_reduce", {}, SITE._replace(nodes=2, rate_gbps=None), None, "expect.rate_gbps"),
-        ("all_reduce", {}, SITE._replace(nodes=2, rails=0), None, "expect.rate_gbps"),
+        ("all_reduce", {}, PAIR, 340.0, "0.85 of 8 NICs x 400 Gb/s / 8"),
+        ("all_reduce", {}, PAIR._replace(gpus=2, rails=2), 85.0, "0.85 of 2 NICs x 400 Gb/s / 8"),
+        ("all_reduce", {}, PAIR._replace(rate_gbps=None), None, "expect.rate_gbps"),
+        ("all_reduce", {}, PAIR._replace(rails=0), None, "expect.rate_gbps"),
     ],
 )
 def test_floors(collective: str, minimum: dict[str, float], site: Site, floor: float | None, source: str) -> None:
     found = floor_of(collective, minimum, site)
     assert found[0] == floor
     assert source in found[1]
+
+
+@pytest.mark.parametrize(
+    ("site", "floor", "why"),
+    [
+        (of(A100, PAIR, rails=16, rate_gbps=100.0), 170.0, "0.85 of 16 NICs x 100 Gb/s / 8"),  # OCI rejects below 185, with a ring
+        (of(H100, PAIR, rails=16, rate_gbps=200.0), 340.0, "0.85 of 16 NICs x 200 Gb/s / 8"),  # 400 is all that NICs carry
+        (of(B300, PAIR, rails=16), None, "each NVIDIA B300 SXM6 AC has 800 Gb/s of NICs, and what a ring gets through it is not known ("),
+        (of(H100, PAIR, rails=16), None, "has 800 Gb/s of NICs, and what a ring gets through it is known up to 400"),
+        (of(A100, PAIR), None, "each NVIDIA A100-SXM4-80GB has 400 Gb/s of NICs, and what a ring gets through it is known up to 200"),
+        (PAIR._replace(gpus=2), None, "each NVIDIA H200 has 1600 Gb/s of NICs"),
+    ],
+)
+def test_all_nics_of_a_gpu_count_as_far_as_a_ring_is_known_to_use_them(site: Site, floor: float | None, why: str) -> None:
+    found = floor_of("all_reduce", {}, site)
+    assert found[0] == floor
+    assert why in found[1]
+
+
+@pytest.mark.parametrize(
+    ("site", "floor", "why"),
+    [
+        (PAIR._replace(algorithm=""), None, "bound by the NICs, and NCCL chooses the algorithm (nccl_tests_algorithm: Ring)"),
+        (PAIR._replace(algorithm="NCCL_ALGO=Tree is set"), None, "only a ring is bound by the NICs, and NCCL_ALGO=Tree is set"),
+        (PAIR._replace(nodes=3, algorithm="NCCL_ALGO=Tree is set"), None, "only a ring"),
+        (PAIR._replace(nodes=3, algorithm=""), 340.0, "0.85 of 8"),
+        (SITE._replace(algorithm="Ring"), None, "holds where NCCL chooses the algorithm, and NCCL_ALGO=Ring is set"),
+        (of(H100, algorithm="nccl.conf sets NCCL_ALGO"), None, "holds where NCCL chooses the algorithm, and nccl.conf sets NCCL_ALGO"),
+    ],
+)
+def test_a_floor_follows_the_algorithm(site: Site, floor: float | None, why: str) -> None:
+    """A ring of eight H100 reaches 370 GB/s where NVLS reaches 480; a tree over two nodes passes twice what the NICs carry."""
+    found = floor_of("all_reduce", {}, site)
+    assert found[0] == floor
+    assert why in found[1]
+
+
+@pytest.mark.parametrize("site", [SITE, PAIR])
+def test_below_a_gibibyte_there_is_no_floor_but_the_operators(site: Site) -> None:
+    small = site._replace(largest=256 << 20)
+    found = floor_of("all_reduce", {}, small)
+    assert found[0] is None
+    assert "hold from 1 GiB on, and this run ends at 256 MiB" in found[1]
+    assert floor_of("all_reduce", {"all_reduce": 300}, small)[0] == 300.0
+
+
+NO_BOARD = ("NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA A100-PCIE-40GB", "NVIDIA A100 80GB PCIe", "NVIDIA H200 NVL", "NVIDIA H20",
+            "NVIDIA H800", "NVIDIA A800-SXM4-80GB", "NVIDIA GB200", "NVIDIA GB300", "NVIDIA L40S", "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+            "NVIDIA H200\n| x", "x NVIDIA H200", "")
+
+
+@pytest.mark.parametrize("name", NO_BOARD)
+@pytest.mark.parametrize("site", [SITE, PAIR])
+def test_a_board_that_nobody_measured_has_no_floor(name: str, site: Site) -> None:
+    found = floor_of("all_reduce", {}, of(name, site))
+    assert found[0] is None
+    assert "\n" not in found[1]
+    assert "nccl_tests_min_busbw sets a floor" in found[1]
+
+
+def test_a_figure_that_half_speed_passes_is_none() -> None:
+    floor, why = floor_of("all_reduce", {}, of("NVIDIA B200"))
+    assert floor is None
+    assert "440, which NVLink at half its speed passes" in why
+    assert floor_of("all_reduce", {}, of("NVIDIA B200", PAIR))[0] == 340.0
+
+
+@pytest.mark.parametrize("name", [A100, "A100-SXM4-40GB", H100, "NVIDIA H200", B300])
+def test_boards_are_found_by_their_whole_name(name: str) -> None:
+    assert floor_of("all_reduce", {}, of(name))[0] is not None
+
+
+@pytest.mark.parametrize(
+    ("inventory", "conf", "floor", "why"),
+    [
+        ({}, [], 340.0, "0.85 of 8 NICs"),
+        ({"nccl_tests_algorithm": "Tree"}, [], None, "NCCL_ALGO=Tree is set"),
+        ({"nccl_tests_algorithm": "any"}, [], None, "NCCL chooses the algorithm"),
+        ({"nccl_tests_environment": {"NCCL_ALGO": "ring"}}, ["NCCL_ALGO"], 340.0, "0.85 of 8 NICs"),
+        ({}, ["NCCL_ALGO"], None, "nccl.conf sets NCCL_ALGO"),
+        ({"nccl_tests_algorithm": "any"}, ["NCCL_COLLNET_ENABLE"], None, "nccl.conf sets NCCL_COLLNET_ENABLE"),
+        ({"nccl_tests_purpose": "quick"}, [], None, "ends at 256 MiB"),
+        ({"nccl_tests_begin": "300M", "nccl_tests_end": "1G", "nccl_tests_factor": 10}, [], None, "ends at 300 MiB"),
+    ],
+)
+def test_the_plan_gives_each_job_its_floor(inventory: dict[str, Any], conf: list[str], floor: float | None, why: str) -> None:
+    wanted = {"nccl_tests_purpose": "acceptance", **inventory}
+    found = planned(*(node(name, inventory=wanted, nccl_conf=conf) for name in ("n1", "n2")))["jobs"][0]["floors"]["n1"]
+    assert found[0] == floor
+    assert why in found[1]
+
+
+def test_gpus_of_every_node_count() -> None:
+    """The first node's alone were asked."""
+    other = node("n2", inventory={"nccl_tests_purpose": "acceptance"})
+    other.seen["cuda"]["devices"][7][0] = "NVIDIA H20"
+    found = planned(node("n1", inventory={"nccl_tests_purpose": "acceptance"}), other)["jobs"][0]["floors"]["n1"]
+    assert found[0] is None
+    assert "GPUs of several kinds" in found[1]
 
 
 def test_the_slowest_node_decides_and_an_unknown_one_decides_nothing() -> None:

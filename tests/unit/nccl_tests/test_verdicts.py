@@ -37,18 +37,20 @@ def left(text: str, rc: int | None = 0, *, log: str = "", started: bool = True, 
 
 
 def alone(result: dict[str, Any] | None, *, gpus: int = 8, probe: dict[str, Any] | None = None, **inventory: Any) -> Run:
-    one = node("n1", gpus, inventory=inventory)
+    one = node("n1", gpus, inventory={"nccl_tests_purpose": "acceptance", **inventory})
     probed = {"status": 0, "answers": [answer("n1", 0, gpus)], "reason": None} if probe is None else probe
     return Run(plan_run([one], RUN), [one], {"n1": probed}, {"n1": result}, {"n1": 0})
 
 
 def pair(
-    result: dict[str, Any] | None, *, nodes: tuple[Node, Node] | None = None, log: str = "", probe: Any = None, **inventory: Any
+    result: dict[str, Any] | None, *, nodes: tuple[Node, Node] | None = None, log: str | None = None, probe: Any = None, **inventory: Any
 ) -> Run:
+    """``log``: of the second node; None: as the first one's."""
     both = nodes or (node("n1", inventory=inventory), node("n2", inventory=inventory))
     said = [answer(name, rank) for name in ("n1", "n2") for rank in range(8)]
     probed = probe if probe is not None else {"status": 0, "answers": said, "reason": None}
-    other = left("", started=False, log=log)
+    mirrored = result["jobs"][0]["log"].replace("n1:", "n2:") if result is not None else ""
+    other = left("", started=False, log=mirrored if log is None else log)
     return Run(plan_run(both, RUN), both, {"n1": probed}, {"n1": result, "n2": other}, {"n1": 0, "n2": 0})
 
 
@@ -211,6 +213,24 @@ FLOOR = {"all_reduce": 300}
 def test_the_promised_transport() -> None:
     found = only(pair(left(GOOD, log=IB), nccl_tests_min_busbw=FLOOR), "nccl.transport")
     assert (found.status, found.expected, found.found) == ("pass", "roce with GPUDirect RDMA", "NET/IB/GDRDMA")
+
+
+def test_a_node_whose_log_is_missing_passes_nothing() -> None:
+    found = only(pair(left(GOOD, log=IB), log=""), "nccl.transport")
+    assert (found.status, found.found) == ("unknown", "NET/IB/GDRDMA")
+    assert found.message.startswith("the logs of n2 name no network connection; of the others: 1 connections")
+
+
+def test_the_verdict_says_what_carried_the_bytes_and_who_chose_it() -> None:
+    plugin = IB.replace("network IB", "network IBext_v9").replace("NET/IB/0", "NET/IBext_v9/0")
+    nodes = tuple(node(name, inventory={"nccl_tests_min_busbw": FLOOR}, net_plugins=["/usr/lib/libnccl-net.so"]) for name in ("n1", "n2"))
+    found = only(pair(left(GOOD, log=plugin), nodes=(nodes[0], nodes[1])), "nccl.transport")
+    assert (found.status, found.found) == ("pass", "NET/IBext_v9/GDRDMA")
+    assert "IBext_v9 is NVIDIA's nccl-rdma-sharp-plugins (HPC-X); NCCL chose, and tries /usr/lib/libnccl-net.so first" in found.message
+    own = only(pair(left(GOOD, log=IB)), "nccl.transport").message
+    assert own.endswith("all NET/IB/GDRDMA: IB is NCCL's own InfiniBand and RoCE transport")
+    set_here = only(pair(left(GOOD, log=IB), nccl_tests_environment={"NCCL_NET": "ib"}), "nccl.transport").message
+    assert set_here.endswith("; NCCL_NET=ib is nccl_tests_environment's: other jobs may use another network")
 
 
 def test_logs_of_every_node_count() -> None:

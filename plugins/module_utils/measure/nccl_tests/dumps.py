@@ -72,7 +72,7 @@ def judge_topo_files(
     """
     found: List[Verdict] = []
     with _as(host, user):
-        settings = _settings(host, environment, home)
+        settings = nccl_settings(host, environment, home)
         for name, grammar in _FILES:
             named = settings.get(name)
             if named is None and name == "NCCL_TOPO_FILE" and host.exists(DEFAULT_TOPOLOGY):
@@ -82,9 +82,9 @@ def judge_topo_files(
     return found
 
 
-def _settings(host: Host, environment: Mapping[str, str], home: Optional[str]) -> Dict[str, Named]:
+def nccl_settings(host: Host, environment: Mapping[str, str], home: Optional[str], *, files_only: bool = False) -> Dict[str, Named]:
     """The names with who set them first: the environment, then NCCL_CONF_FILE or ~/.nccl.conf, then /etc/nccl.conf."""
-    found = {name: Named(value, "the environment") for name, value in environment.items()}
+    found = {} if files_only else {name: Named(value, "the environment") for name, value in environment.items()}
     own = environment.get("NCCL_CONF_FILE") or (home.rstrip("/") + "/.nccl.conf" if home else "")
     for path in (own, CONF):
         for name, value in conf_variables(host.read(path, _CONF_BYTES)).items() if path else ():

@@ -10,22 +10,22 @@ import re
 import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...formats.nccl_conf import conf_variables
+from ...catalogue.aiacc import PLUGIN, VARIABLE
 from ...formats.program_output import one_line, reason
 from ...host.host import Host, Result
 from ...observe.affinity import affinity, driver_matrix
 from ...observe.gpu_driver import loaded_driver
-from ...observe.mpi import found_mpi
-from ...observe.nccl_libraries import nccl_libraries
+from ...observe.mpi import Mpi, found_mpi
+from ...observe.nccl_libraries import cached_libraries, nccl_libraries
 from ...observe.nics import observe_addresses
 from ...spec.match import management_interface
 from ...spec.model import Spec
 from ...types import Identity, as_dicts
 from . import probe
 from .affinity import judge_topology
-from .dumps import CONF, judge_topo_files
+from .dumps import judge_topo_files, nccl_settings
 from .launch import COLLECTIVES
-from .processes import account, as_user
+from .processes import account, as_user, rights_of
 
 HELP_SECONDS = 30.0
 SLURM_TOOLS = ("srun", "sinfo", "scancel")
@@ -49,6 +49,10 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
     said = ask_cuda(host, wanted)
     rows = affinity(host, identity)
     programs = [program(host, wanted, name) for name in wanted.collectives]
+    mpi = found_mpi(host, wanted.mpi_prefix, spec["mpi_install"], as_user(host, who, ()))
+    with rights_of(host, wanted.user):
+        files = nccl_settings(host, wanted.environment, who.home, files_only=True)
+    setting = wanted.environment.get(VARIABLE, files[VARIABLE].path if VARIABLE in files else None)
     return {
         "node": node,
         "hostname": host.line("/proc/sys/kernel/hostname") or node,
@@ -60,8 +64,9 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
         "cuda": probe.as_dict(said),
         "driver": loaded_driver(host).version,
         "nccl": as_dicts(nccl_libraries(host, spec["nccl_prefix"])),
-        "nccl_conf": sorted(conf_variables(host.read(CONF))),
-        "mpi": as_dicts(found_mpi(host, wanted.mpi_prefix, spec["mpi_install"], as_user(host, who, ()))),
+        "nccl_conf": sorted(files),
+        "net_plugins": net_plugins(host, setting, wanted.libraries, mpi),
+        "mpi": as_dicts(mpi),
         "slurm": {tool: host.which(tool) for tool in SLURM_TOOLS},
         "programs": programs,
         "affinity": rows,
@@ -69,6 +74,20 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
                              + judge_topo_files(host, node, wanted.environment, who.home, (who.name, who.uid, who.gid))),
         "problems": ["%s: %s" % (item["name"], item["problem"]) for item in programs if item["problem"] is not None],
     }
+
+
+def net_plugins(host: Host, setting: Optional[str], libraries: Sequence[str], mpi: Sequence[Mpi]) -> List[str]:
+    """The network plugins that NCCL tries before its own transports; [] where its own are all there is (NCCL 2.30, src/plugin/net.cc).
+
+    ``setting``: NCCL_NET_PLUGIN. An empty one turns plugins off in newer releases and is as good as unset in older ones.
+    """
+    if setting is not None and setting.lower() == "none":
+        return []
+    if setting:
+        return [one_line(name) for name in setting.split(",") if name]
+    places = list(libraries) + ["%s/lib" % item.prefix for item in mpi] + ["/usr/lib64", "/usr/lib"]
+    paths = ["%s/%s" % (place.rstrip("/"), PLUGIN) for place in places] + cached_libraries(host, PLUGIN)
+    return list(dict.fromkeys(path for path in paths if host.exists(path)))[:8]
 
 
 def ask_cuda(host: Host, wanted: Wanted) -> probe.Answer:

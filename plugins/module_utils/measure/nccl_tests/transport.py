@@ -158,4 +158,5 @@ def judge(parsed: Dict[str, Any], promised: str, *, gdr: bool = True) -> Tuple[s
     if gdr and staged:
         return "fail", found, "%d of %d connections went through host memory, without GPUDirect RDMA%s" % (
             len(staged), len(net), "; NCCL disabled it for " + ", ".join(parsed["gdr_disabled"]) if parsed["gdr_disabled"] else "")
-    return "pass", found, "%d connections, all %s" % (len(net), ", ".join(ways))
+    carriers = "; ".join("%s is %s" % (name, row.what) for name, row in rows)
+    return "pass", found, "%d connections, all %s: %s" % (len(net), ", ".join(ways), carriers)

@@ -19,7 +19,6 @@ from repo import ROOT
 EBMGN7EX, UNKNOWN = "ecs.ebmgn7ex.32xlarge", "ecs.ebmgn7v.32xlarge"
 KEY = "validate_min_bandwidth_gbps"
 TEST = Measurement("write_bw", "rail0 (eth1)", "erdma_0", 1, 2, 18515, "172.16.0.11")
-GPUS = ("NVIDIA A100-SXM4-80GB",) * 8
 PAGE = ROOT / "docs/erdma-instances.md"
 
 
@@ -146,12 +145,12 @@ def test_the_measured_busbw_holds_for_what_was_measured(nodes: int, gpus: int, p
 
 
 def test_floor_of_nccl_tests_on_erdma() -> None:
-    site = Site(GPUS, 2, 2, None, Erdma(EBMGN7EX, "erdma-aiacc", 512 << 20))
+    site = Site(("NVIDIA A100-SXM4-80GB",), 8, 2, 2, None, 512 << 20, "Ring", Erdma(EBMGN7EX, "erdma-aiacc"))
     assert floor_of("all_reduce", {}, site)[0] == 16.749
     assert floor_of("all_reduce", {"all_reduce": 18}, site) == (18.0, "nccl_tests_min_busbw")
-    assert floor_of("all_reduce", {}, site._replace(rate_gbps=80)) == (17.0, "0.85 of 2 NICs x 80 Gb/s / 8")
+    assert floor_of("all_reduce", {}, site._replace(rate_gbps=80, largest=1 << 30)) == (17.0, "0.85 of 2 NICs x 80 Gb/s / 8")
     assert floor_of("all_gather", {}, site)[0] is None
-    floor, why = floor_of("all_reduce", {}, site._replace(erdma=Erdma(None, "erdma-native", 1 << 30)))
+    floor, why = floor_of("all_reduce", {}, site._replace(erdma=Erdma(None, "erdma-native")))
     assert (floor, "erdma_instance_type is not set" in why) == (None, True)
 
 

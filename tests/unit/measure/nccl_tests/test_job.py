@@ -19,12 +19,20 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import job, processes, run_directory
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.collect import collect, fitting
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.dumps import nccl_settings
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.job import Launch, begin, poll, run_probe, stop
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.readiness import Wanted, ask_cuda, networks, program
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.readiness import (
+    Wanted,
+    ask_cuda,
+    net_plugins,
+    networks,
+    program,
+)
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import Mpi
 from nccl_tables import table
 
 HOST = Host()
@@ -368,3 +376,39 @@ def test_libcuda_is_asked_in_a_child() -> None:
 
 def test_networks_of_an_interface() -> None:
     assert networks(["192.0.2.11/24", "2001:db8::1/64", "nonsense"]) == ["192.0.2.0/24"]
+
+
+CACHE = "\tlibnccl-net.so (libc6,x86-64) => /usr/local/lib/libnccl-net.so\n"
+
+
+def captured(root: Path, files: dict[str, str]) -> TreeHost:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return TreeHost(str(root))
+
+
+def test_nccl_conf_of_the_job_user_counts_too(tmp_path: Path) -> None:
+    host = captured(tmp_path, {"home/mpi/.nccl.conf": "NCCL_NET=IBext_v9\n", "etc/nccl.conf": "NCCL_NET=IB\nNCCL_ALGO=Ring\n"})
+    found = nccl_settings(host, {"NCCL_DEBUG": "INFO"}, "/home/mpi", files_only=True)
+    assert {name: item.path for name, item in found.items()} == {"NCCL_NET": "IBext_v9", "NCCL_ALGO": "Ring"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "files", "found"),
+    [
+        (None, {}, []),
+        (None, {"opt/nccl/lib/libnccl-net.so": ""}, ["/opt/nccl/lib/libnccl-net.so"]),
+        (None, {"opt/mpi/lib/libnccl-net.so": ""}, ["/opt/mpi/lib/libnccl-net.so"]),
+        (None, {"usr/lib64/libnccl-net.so": ""}, ["/usr/lib64/libnccl-net.so"]),
+        (None, {"usr/local/lib/libnccl-net.so": "", "cmd/ldconfig_-p": CACHE}, ["/usr/local/lib/libnccl-net.so"]),
+        (None, {"opt/other/libnccl-net.so": ""}, []),  # the loader does not look there
+        ("none", {"opt/nccl/lib/libnccl-net.so": ""}, []),
+        ("NONE", {"opt/nccl/lib/libnccl-net.so": ""}, []),
+        ("", {"opt/nccl/lib/libnccl-net.so": ""}, ["/opt/nccl/lib/libnccl-net.so"]),
+        ("ofi,/opt/x/libnccl-net.so", {}, ["ofi", "/opt/x/libnccl-net.so"]),
+    ],
+)
+def test_the_plugins_that_nccl_tries_first(setting: str | None, files: dict[str, str], found: list[str], tmp_path: Path) -> None:
+    mpi = [Mpi("openmpi4", "4.1.6", "/opt/mpi", "/opt/mpi/bin/mpirun")]
+    assert net_plugins(captured(tmp_path, files), setting, ["/opt/nccl/lib"], mpi) == found

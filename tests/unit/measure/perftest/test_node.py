@@ -288,16 +288,16 @@ def test_lost_packets_are_judged_over_the_time_between_start_and_stop(host: Node
     """With a QoS profile lost packets are qos.lossless's, and port.errors has the rest."""
     counters = Path(host.root, "sys/class/infiniband/mlx5_0/ports/1/hw_counters")
     counters.mkdir()
-    (counters / "out_of_sequence").write_text("4\n")
+    (counters / "packet_seq_err").write_text("4\n")
     perftest_node.start(host, "node2", "node1", [], [PORT], OPTIONS)
     time.sleep(0.2)
-    (counters / "out_of_sequence").write_text("6\n")
+    (counters / "packet_seq_err").write_text("6\n")
     verdicts, _ended, traffic = perftest_node.stop(host, "node2", "node1", [PORT], LOSSLESS)
     found = {item.check: item for item in verdicts}
     lost = found["qos.lossless"]
-    assert (found["port.errors"].status, lost.status, lost.found) == ("pass", "fail", "out_of_sequence +2")
+    assert (found["port.errors"].status, lost.status, lost.found) == ("pass", "fail", "packet_seq_err +2")
     assert lost.subject == "rail0 (eth1) with node1"
-    assert [(item["rail"], item["peer"], item["counters"]) for item in traffic] == [("rail0 (eth1)", "node1", {"out_of_sequence": 2})]
+    assert [(item["rail"], item["peer"], item["counters"]) for item in traffic] == [("rail0 (eth1)", "node1", {"packet_seq_err": 2})]
     assert 0.2 <= traffic[0]["seconds"] < 60
 
 
