@@ -1,21 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """No verdict passes without its evidence: where a wrong value of a fact keeps a verdict from passing, so does a value that was not read.
 
-Trees that were written from documented formats. Each fact of each is taken away, one at a time, and put wrong, one at a time.
+Trees that were written from documented formats. Of each, every fact is put wrong and taken away, one at a time; of one, every file and
+every answer of a command too.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import check_node
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from field_specs import build_spec
 from node_trees import NODES
 
@@ -35,6 +40,8 @@ SITES: dict[str, dict[str, Any]] = {
 }
 # Facts that another one stands in for: only without both has nothing been read.
 ALSO_TOLD_BY = {"modules.erdma.parameters.compat_mode": "hcas", "gpu_driver.disk_version": "gpu_driver.version"}
+# The device's own net directory tells its netdev too.
+FILES_ALSO_TOLD = {"sys/devices/virtual/infiniband/rxe0/ports/1/gid_attrs/ndevs/0"}
 # Passes with no driver known: no module is wanted then, and that the one that is loaded is registered was looked at.
 LOOKED_AT = {("gpu_driver.disk_version", "gpudirect.peermem")}
 Where = tuple[str | int, ...]
@@ -67,10 +74,39 @@ def test_what_was_not_read_passes_nothing(tree: str) -> None:
     assert not wrong, "\n".join(map(str, wrong))
 
 
-def judged(tree: str) -> tuple[Callable[[], set[tuple[Any, ...]]], Any]:
-    """What says which verdicts pass on the facts as they are now, and the facts, to be changed."""
+def test_a_file_or_an_answer_that_is_not_there_passes_nothing(tmp_path: Path) -> None:
+    """The answers of commands lie in files of the tree too."""
+    tree = tmp_path / "rxe"
+    shutil.copytree(NODES / "rxe", tree, symlinks=True)
+    spec = spec_of("rxe")
+
+    def passing() -> set[tuple[Any, ...]]:
+        verdicts = check_node(TreeHost(str(tree)), "node", spec, None, 1.0)["verdicts"]
+        return {(item["check"], item["hca"], item["port"], item["subject"]) for item in verdicts if item["status"] == "pass"}
+
+    healthy, wrong, matters = passing(), [], 0
+    for path in sorted(path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()):
+        name, before, needs = path.relative_to(tree).as_posix(), path.read_bytes(), set()
+        for value in (b"wrong\n", b"0\n", b"[]\n"):
+            path.write_bytes(value)
+            needs |= healthy - passing()
+        path.unlink()
+        matters += bool(needs)
+        wrong += [(name, *verdict) for verdict in sorted(needs & passing(), key=str) if name not in FILES_ALSO_TOLD]
+        path.write_bytes(before)
+    assert matters > 10
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def spec_of(tree: str) -> Spec:
     spec, _findings = build_spec({**SITES[tree], "rails": RAILS[tree]}, "node")
     assert spec is not None
+    return spec
+
+
+def judged(tree: str) -> tuple[Callable[[], set[tuple[Any, ...]]], Any]:
+    """What says which verdicts pass on the facts as they are now, and the facts, to be changed."""
+    spec = spec_of(tree)
     host = TreeHost(str(NODES / tree))
     identity = observe_identity(host)
     facts = observe_facts(host, identity)
