@@ -71,6 +71,9 @@ For another branch name `gpu_driver_version` too. The packages:
 | Ubuntu's own | `nvidia-driver-BRANCH-server-open` | `nvidia-driver-BRANCH-server` | `nvidia-fabricmanager-BRANCH` |
 | Debian's own (non-free) | `nvidia-driver`, `nvidia-open-kernel-dkms` | `nvidia-driver`, `nvidia-kernel-dkms` | none |
 
+Where the fabric manager is for NVLink 5 (HGX B200, B300): `nvlsm` and `infiniband-diags` too, from NVIDIA's repository only. On nodes of a
+rack (GB200, GB300): `nvidia-imex` (before 580: `nvidia-imex-BRANCH`).
+
 NVIDIA's packages depend on each other in exactly one version, and apt always prefers the newest: an older release than the newest
 installs only while its version is pinned for {globs}. railwright writes that pin (NVIDIA has packages
 `nvidia-driver-pinning-VERSION` for it). On EL 8 and 9 the module stream `nvidia-driver:BRANCH-open` (proprietary: `BRANCH-dkms`)
