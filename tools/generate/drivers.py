@@ -55,6 +55,10 @@ on EL needs the new key from you: a file at a place that the nodes reach, `rdma_
 `rdma_stack_repository_fingerprint`. EL 10's crypto policy refuses the old Mellanox keys altogether. Signature checks are never
 switched off.
 
+The CUDA repository of EL 10 has a key of its own, `CDF6BA43.pub`. Public is the checksum of its file (below), not its fingerprint, so you
+give that as `cuda_repository_fingerprint` or in `rdma_artifact_pins`: `sed '/^Version/d' CDF6BA43.pub | sha256sum` tells whether you hold
+NVIDIA's file, `gpg --show-keys --with-fingerprint CDF6BA43.pub` prints it.
+
 ## GPU driver branches
 
 | branch | pinned release | kind | supported until | source |
