@@ -83,12 +83,14 @@ def _fabricmanager(seen: Inspection, driver: Mapping[str, Any], boards: Sequence
     told = [word for word in state.get("states") or [] if word not in NO_ANSWER]
     elsewhere = hides_nvswitches(boards) or in_rack_fabric(boards) or bool(told)
     expected: Dict[str, Any] = {"running": True, "version": driver.get("version")} if here else {}
-    expected["states"] = [UP]
+    tells = tells_fabric(boards)
+    if tells or told:
+        expected["states"] = [UP]
     found = {key: state.get(key) for key in expected}
     wrong, unread = _daemon_faults(seen, driver, state) if here else ([], "")
     if not here and hides_nvswitches(boards) and identity.unread_functions:
         unread = "whether this node manages NVSwitches (VPD of %s)" % first_of(identity.unread_functions, 4)
-    bad, silent = _fabric_faults(state, tells_fabric(boards))
+    bad, silent = _fabric_faults(state, tells)
     text = "; ".join(wrong + bad) + ("" if state.get("states") == [UP] and not bad else CONSEQUENCE)
     good = "the fabric manager runs in the driver's version" if here else "the GPUs are part of an NVLink fabric that is managed elsewhere"
     return decided(
