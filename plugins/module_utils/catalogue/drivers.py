@@ -174,14 +174,14 @@ def _nvidia_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
         names.append(("nvidia-driver-cuda", "nvidia-smi and the CUDA driver library", _GUIDE))
         if spec["gpu_driver_persistence"]:
             names.append(("nvidia-persistenced", "keeps the driver initialised", _GUIDE))
-    if wants_fabricmanager(spec, identity):
-        branch = str(spec["gpu_driver_branch"])  # one name since 580; before that each family had its own
+    branch = str(spec["gpu_driver_branch"])
+    if wants_fabricmanager(spec, identity):  # one name since 580; before that each family had its own
         older = "nvidia-fabricmanager-" + branch if family == "debian" else "nvidia-fabric-manager"
         names.append(("nvidia-fabricmanager" if int(branch) >= 580 else older, "NVSwitch: must have exactly the driver's version", _AZ))
         if identity.switch_functions:
             names += [(name, why, _NVLINK5) for name, why in FABRIC_TOOLS.items()]
     if in_rack_fabric(identity.gpus):
-        names.append((IMEX if int(spec["gpu_driver_branch"]) >= 580 else "%s-%s" % (IMEX, spec["gpu_driver_branch"]),
+        names.append((IMEX if int(branch) >= 580 else "%s-%s" % (IMEX, branch),
                       "joins the GPUs of a rack: must have exactly the driver's version", _NVLINK5))
     return names
 
