@@ -99,6 +99,8 @@ class Identity(NamedTuple):
     capabilities: Tuple[str, ...]  # cpufreq, numa_balancing, systemd, networkd, nmcli …
     gpus: Tuple[Gpu, ...] = ()
     nvswitches: Tuple[str, ...] = ()  # PCI addresses; a fabric manager is needed where there is one
+    switch_functions: Tuple[str, ...] = ()  # PCI addresses of functions that manage NVSwitches of NVLink 5: they are no HCAs
+    unread_functions: Tuple[str, ...] = ()  # of InfiniBand functions that may be such: their VPD cannot be read
 
     def has(self, capability: str) -> bool:
         return capability in self.capabilities

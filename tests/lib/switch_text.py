@@ -174,9 +174,10 @@ class Nvue:
         self.pools: dict[str, set[int]] = {}
         self.share: dict[int, int] = {}
         self.ecn: set[int] = set()
-        self.applied = False
+        self.applied = self.enabled = False
         start = "nv set qos "
         self.rules: Rules = [
+            (start + "roce state enabled", lambda: setattr(self, "enabled", True)),
             (start + "roce mode lossless", self.roce_mode),
             (start + "mapping default-global trust (l2|l3|both|port)", lambda how: setattr(self.told, "trusted", how in ("l3", "both"))),
             (start + "mapping default-global dscp N switch-priority N", lambda dscp, to: self.told.classes.update({int(dscp): int(to)})),
@@ -189,7 +190,7 @@ class Nvue:
             (start + "egress-scheduler default-global traffic-class N bw-percent N",
              lambda tc, part: self.share.update({int(tc): int(part)})),
             ("nv set interface swp1 link mtu N", lambda mtu: setattr(self.told, "mtu", int(mtu))),
-            ("nv set interface swp1 qos pfc-watchdog", lambda: setattr(self.told, "watched", True)),
+            ("nv set interface swp1 qos pfc-watchdog state enable", lambda: setattr(self.told, "watched", True)),
             ("nv config apply", lambda: setattr(self, "applied", True)),
             ("nv config save", lambda: setattr(self.told, "saved", self.applied)),
         ]
@@ -205,6 +206,7 @@ def nvue(lines: list[str]) -> Told:
     assert "nv config apply" in todo
     assert all(line == "nv config save" for line in todo[todo.index("nv config apply") + 1:]), "set after the apply: not in force"
     carry_out(todo, switch.rules)
+    assert switch.enabled, "RoCE is left as it was: disabled, perhaps"
     told, lossless = switch.told, switch.pools["roce-lossless"]
     assert lossless | switch.pools["default-lossy"] == set(range(8)), "a priority without a pool"
     assert not lossless & switch.pools["default-lossy"], "a priority in two pools"

@@ -55,6 +55,10 @@ on EL needs the new key from you: a file at a place that the nodes reach, `rdma_
 `rdma_stack_repository_fingerprint`. EL 10's crypto policy refuses the old Mellanox keys altogether. Signature checks are never
 switched off.
 
+The CUDA repository of EL 10 has a key of its own, `CDF6BA43.pub`. Public is the checksum of its file (below), not its fingerprint, so you
+give that as `cuda_repository_fingerprint` or in `rdma_artifact_pins`: `sed '/^Version/d' CDF6BA43.pub | sha256sum` tells whether you hold
+NVIDIA's file, `gpg --show-keys --with-fingerprint CDF6BA43.pub` prints it.
+
 ## GPU driver branches
 
 | branch | pinned release | kind | supported until | source |
@@ -70,6 +74,9 @@ For another branch name `gpu_driver_version` too. The packages:
 `kmod-nvidia-latest-dkms`, … | `nvidia-fabricmanager` (before 580: `nvidia-fabric-manager`) |
 | Ubuntu's own | `nvidia-driver-BRANCH-server-open` | `nvidia-driver-BRANCH-server` | `nvidia-fabricmanager-BRANCH` |
 | Debian's own (non-free) | `nvidia-driver`, `nvidia-open-kernel-dkms` | `nvidia-driver`, `nvidia-kernel-dkms` | none |
+
+Where the fabric manager is for NVLink 5 (HGX B200, B300): `nvlsm` and `infiniband-diags` too, from NVIDIA's repository only. On nodes of a
+rack (GB200, GB300): `nvidia-imex` (before 580: `nvidia-imex-BRANCH`).
 
 NVIDIA's packages depend on each other in exactly one version, and apt always prefers the newest: an older release than the newest
 installs only while its version is pinned for {globs}. railwright writes that pin (NVIDIA has packages

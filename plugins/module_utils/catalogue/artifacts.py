@@ -81,7 +81,12 @@ _DOCA_RPM_KEY_SOURCE = (
     "the new one, which nobody here has read, in a place of yours"
 )
 _CUDA_KEY_SOURCE = "NVIDIA (GPG keys used to sign the packages; cuda-repo-management issue 4) for file and key id; %s for the fingerprint"
-_CUDA_KEYS = {  # of a label's beginning: (file, fingerprint, where the fingerprint was read)
+# The key of EL 10 is not that of EL 8 and 9. Of its file a checksum was read, and what is pinned is the fingerprint of a key.
+_CUDA_RHEL10_SOURCE = (
+    "NVIDIA/gpu-driver-container (rhel10/Dockerfile) for the file; without its Version lines its sha256 is "
+    "afbea87d3b979b3788ef34223aeeb323ade481128e2c133723ae99b8a51368bb; no fingerprint was read"
+)
+_CUDA_KEYS: Dict[str, Tuple[str, Optional[str], str]] = {  # of a label's beginning: (file, fingerprint, where the fingerprint was read)
     "ubuntu22": ("3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC", "public installers that check it, for ubuntu2204"),
     "ubuntu24": ("3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC", "public installers that check it, for ubuntu2404"),
     "ubuntu26": ("60DF8A40.pub", "14BAFBC7562AD710CA04E69905FBB6DA60DF8A40",
@@ -89,6 +94,7 @@ _CUDA_KEYS = {  # of a label's beginning: (file, fingerprint, where the fingerpr
     "debian12": ("3bf863cc.pub", "EB693B3035CD5710E231E123A4B469963BF863CC", "public installers that check it, for debian12"),
     "debian13": ("8793F200.pub", "02182E60104FCDC26EAE1B8597A5D4CB8793F200",
                  "two public configurations, one with the user id Kitmaker (Debian 13 Trixie)"),
+    "rhel10": ("CDF6BA43.pub", None, ""),
     "rhel": ("D42D0685.pub", "610C7B14E068A878070DA4E99CD0A493D42D0685", "three public installers that check rpms of rhel9 against it"),
 }
 
@@ -157,8 +163,9 @@ def _cuda_rows() -> List[Artifact]:
     for label, arch, source in CUDA_SYSTEMS:
         url = _CUDA % (label, ARCH_LABELS["cuda"].get(arch, arch))
         file, value, read = next(row for start, row in _CUDA_KEYS.items() if label.startswith(start))
-        rows.append(Artifact("cuda-%s-%s" % (label, arch), "all", url, "repository", "fingerprint", value, source))
-        rows.append(Artifact("cuda-key-%s-%s" % (label, arch), "all", url + file, "key", "fingerprint", value, _CUDA_KEY_SOURCE % read))
+        pin, key_source = ("operator", _CUDA_RHEL10_SOURCE) if value is None else ("fingerprint", _CUDA_KEY_SOURCE % read)
+        rows.append(Artifact("cuda-%s-%s" % (label, arch), "all", url, "repository", pin, value, source))
+        rows.append(Artifact("cuda-key-%s-%s" % (label, arch), "all", url + file, "key", pin, value, key_source))
     return rows
 
 

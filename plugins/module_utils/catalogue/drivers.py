@@ -8,7 +8,7 @@ to be installed in a step of its own). dnf finds the matching versions itself, w
 """
 
 import re
-from typing import Any, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.versions import compare
 from ..spec.model import Spec
@@ -57,14 +57,23 @@ _GUIDE = "NVIDIA (driver installation guide)"
 _AZ = "AZ (install_nvidiagpudriver.sh, install_nvidia_fabric_manager.sh)"
 _CUDA_GUIDE = "NVIDIA (CUDA installation guide for Linux: meta packages)"
 _CUDNN = "NVIDIA's CUDA repository: package names as public build files of CUDA 12 and 13 install them"
+_NVLINK5 = "NVIDIA/gpu-driver-container (install.sh of rhel10 and ubuntu24.04)"
+NVLSM, IMEX = "nvlsm", "nvidia-imex"
+FABRIC_TOOLS = {
+    NVLSM: "the NVLink subnet manager, which the fabric manager starts: without it the NVSwitches stay as they are",
+    "infiniband-diags": "the fabric manager's start finds the management port with it",
+}
 DRIVER_GLOBS = ("*nvidia*", "libcuda1", "libcudadebugger1", "libnvcuvid1", "libnvoptix1", "libxnvctrl*", "cuda-drivers*")
 # What a GPU's PCI device id says. NVIDIA gives ids out by generation, in rising order: below 0x1e00 nothing is Turing or later (the open
 # modules' list of compatible GPUs begins at 0x1e02), and from 0x2900 on everything is Blackwell or later.
 TURING = 0x1E00
 BLACKWELL = 0x2900
-GRACE_HOPPER = (0x2342, 0x2348)  # GH200 480GB and 144G HBM3e
+GRACE_HOPPER = (0x2340, 0x237F)  # first and last id of the superchips: GH200 of 96 GB and 144 GB, GH100-88K-A1 and those to come
 # HGX boards whose NVSwitches sit behind ConnectX-7 bridges: no function of NVIDIA's on the PCI bus shows them.
-HIDDEN_NVSWITCH = (0x2901,)  # B200
+HIDDEN_NVSWITCH = (0x2901, 0x2909, 0x3182)  # B200, HGX B200 168GB, B300 SXM6 AC
+# Superchips whose NVSwitches are in trays of their own, and are managed there: what joins their nodes is nvidia-imex.
+RACK_NVSWITCH = (0x2941, 0x31A1, 0x31C2, 0x31C3)  # HGX GB200, GB300 MaxQ, GB300
+FABRIC_CHIPS = (0x2300, 0x23FF)  # Hopper; from BLACKWELL on all. Older chips say nothing of the NVLink fabric
 # First and last id of a generation as pci.ids has them, and the compute capability of its chips (NVIDIA, CUDA GPUs).
 # Newer ones only the driver knows: ids of Blackwell are not in order of chips.
 CAPABILITIES = (
@@ -77,7 +86,7 @@ CAPABILITIES = (
     (0x2684, 0x28FF, "8.9"),  # AD102 to AD107
     (0x2901, 0x2901, "10.0"),  # B200
 )
-GPUS_SOURCE = "OGK (README, compatible GPUs), pci.ids, NVIDIA (open modules are the only ones for Grace Hopper and Blackwell)"
+GPUS_SOURCE = "OGK (README, compatible GPUs), pci.ids (c1c1254), NVIDIA (open modules are the only ones for Grace Hopper and Blackwell)"
 _NUMBERS = re.compile(r"(?:[0-9]+:)?([0-9]{3,4}(?:\.[0-9]{1,9})+)")  # of a package version, 1:580.95.05-1ubuntu1
 
 
@@ -147,7 +156,8 @@ def gpu_packages(spec: Spec, identity: Identity) -> Tuple[Wanted, ...]:
         return ()
     else:
         names = _nvidia_names(spec, identity)
-    return tuple(Wanted(name, version, why, source) for name, why, source in names)
+    # What comes beside it in versions of its own: whatever there is.
+    return tuple(Wanted(name, None if name in FABRIC_TOOLS else version, why, source) for name, why, source in names)
 
 
 def _nvidia_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
@@ -164,21 +174,28 @@ def _nvidia_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
         names.append(("nvidia-driver-cuda", "nvidia-smi and the CUDA driver library", _GUIDE))
         if spec["gpu_driver_persistence"]:
             names.append(("nvidia-persistenced", "keeps the driver initialised", _GUIDE))
-    if wants_fabricmanager(spec, identity):
-        branch = str(spec["gpu_driver_branch"])  # one name since 580; before that each family had its own
+    branch = str(spec["gpu_driver_branch"])
+    if wants_fabricmanager(spec, identity):  # one name since 580; before that each family had its own
         older = "nvidia-fabricmanager-" + branch if family == "debian" else "nvidia-fabric-manager"
         names.append(("nvidia-fabricmanager" if int(branch) >= 580 else older, "NVSwitch: must have exactly the driver's version", _AZ))
+        if identity.switch_functions:
+            names += [(name, why, _NVLINK5) for name, why in FABRIC_TOOLS.items()]
+    if in_rack_fabric(identity.gpus):
+        names.append((IMEX if int(branch) >= 580 else "%s-%s" % (IMEX, branch),
+                      "joins the GPUs of a rack: must have exactly the driver's version", _NVLINK5))
     return names
 
 
 def wants_fabricmanager(spec: Spec, identity: Identity) -> bool:
     wanted = spec["gpu_driver_fabricmanager"]
-    return bool(identity.nvswitches) if wanted is None else bool(wanted)
+    return bool(identity.nvswitches or identity.switch_functions) if wanted is None else bool(wanted)
 
 
 def _distribution_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
     """Ubuntu's server flavour is the one whose fabric manager follows; Debian has one driver and no fabric manager that we know of."""
     branch, is_open = spec["gpu_driver_branch"], spec["gpu_driver_flavour"] == "open"
+    if identity.switch_functions and wants_fabricmanager(spec, identity):
+        return []  # no distribution has the NVLink subnet manager
     if identity.platform.id == "ubuntu":
         source = "Ubuntu (restricted: nvidia-graphics-drivers-%s-server)" % branch
         names = [("nvidia-driver-%s-server%s" % (branch, "-open" if is_open else ""), "the driver as Ubuntu builds it", source)]
@@ -253,7 +270,7 @@ def number_of(gpu: Gpu) -> Optional[int]:
 
 def only_open(gpus: Tuple[Gpu, ...]) -> Tuple[Gpu, ...]:
     """Those that the proprietary kernel modules do not drive."""
-    return tuple(gpu for gpu in gpus if (number_of(gpu) or 0) >= BLACKWELL or number_of(gpu) in GRACE_HOPPER)
+    return tuple(gpu for gpu in gpus if (number_of(gpu) or 0) >= BLACKWELL or _between(gpu, GRACE_HOPPER))
 
 
 def only_proprietary(gpus: Tuple[Gpu, ...]) -> Tuple[Gpu, ...]:
@@ -261,9 +278,23 @@ def only_proprietary(gpus: Tuple[Gpu, ...]) -> Tuple[Gpu, ...]:
     return tuple(gpu for gpu in gpus if 0 < (number_of(gpu) or 0) < TURING)
 
 
-def hides_nvswitches(gpus: Tuple[Gpu, ...]) -> bool:
+def hides_nvswitches(gpus: Sequence[Gpu]) -> bool:
     """Whether these GPUs come on a board with NVSwitches that the PCI bus does not show."""
     return any(number_of(gpu) in HIDDEN_NVSWITCH for gpu in gpus)
+
+
+def in_rack_fabric(gpus: Sequence[Gpu]) -> bool:
+    """Whether these GPUs are joined by the NVSwitches of a whole rack."""
+    return any(number_of(gpu) in RACK_NVSWITCH for gpu in gpus)
+
+
+def tells_fabric(gpus: Sequence[Gpu]) -> bool:
+    """Whether these GPUs say how far the NVLink fabric is, where they are part of one. One whose id cannot be read may."""
+    return any(not number_of(gpu) or (number_of(gpu) or 0) >= BLACKWELL or _between(gpu, FABRIC_CHIPS) for gpu in gpus)
+
+
+def _between(gpu: Gpu, ids: Tuple[int, int]) -> bool:
+    return ids[0] <= (number_of(gpu) or 0) <= ids[1]
 
 
 def compute_capability(gpu: Gpu) -> Optional[str]:

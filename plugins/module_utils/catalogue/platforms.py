@@ -33,6 +33,7 @@ _RHEL = "access.redhat.com/support/policy/updates/errata (end of the maintenance
 _ROCKY = "wiki.rockylinux.org/rocky/version"
 _ALMA = "wiki.almalinux.org/release-notes"
 _CENTOS = "centos.org/centos-linux-eol and centos.org/cl-vs-cs"
+_STREAM = "centos.org/cl-vs-cs (with RHEL's full support: access.redhat.com/support/policy/updates/errata)"
 _ALIBABA = "alibabacloud.com/help/en/ecs, Alibaba Cloud Linux life cycle"
 _OPENEULER = "openeuler.org/en/other/lifecycle (service pack with the latest date)"
 _SUSE = "suse.com/lifecycle (general support)"
@@ -58,9 +59,9 @@ SYSTEMS = (
     System("almalinux", "10", "AlmaLinux 10", "redhat", "dnf", "2035-05-31", "Python 3.12", _ALMA),
     System("centos", "7", "CentOS Linux 7", "redhat", "yum", "2024-06-30", "no updates any more; Python 2.7", _CENTOS),
     System("centos", "8", "CentOS Linux 8", "redhat", "dnf", "2021-12-31", "no updates any more", _CENTOS),
-    System("centos-stream", "8", "CentOS Stream 8", "redhat", "dnf", "2024-05-31", "no updates any more", _CENTOS),
-    System("centos-stream", "9", "CentOS Stream 9", "redhat", "dnf", "2027-05-31", "ahead of RHEL 9", _CENTOS),
-    System("centos-stream", "10", "CentOS Stream 10", "redhat", "dnf", "2030-05-31", "ahead of RHEL 10", _CENTOS),
+    System("centos-stream", "8", "CentOS Stream 8", "redhat", "dnf", "2024-05-31", "no updates any more", _STREAM),
+    System("centos-stream", "9", "CentOS Stream 9", "redhat", "dnf", "2027-05-31", "ahead of RHEL 9", _STREAM),
+    System("centos-stream", "10", "CentOS Stream 10", "redhat", "dnf", "2030-05-31", "ahead of RHEL 10", _STREAM),
     System("alinux", "2", "Alibaba Cloud Linux 2", "redhat", "yum", "2026-03-31", "extended support is over", _ALIBABA),
     System("alinux", "3", "Alibaba Cloud Linux 3", "redhat", "dnf", "2031-03-31", "Alibaba's choice for eRDMA; Python 3.6", _ALIBABA),
     System("anolis", "8", "Anolis OS 8", "redhat", "dnf", "2031-03-31", "RHEL 8 compatible", "gitee.com/anolis/rnotes, life-cycle.md"),

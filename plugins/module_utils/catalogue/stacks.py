@@ -70,6 +70,7 @@ def marked(version: str) -> bool:
 
 # PCI device ids of generations that a stack leaves out (the kernel's mlx5_core: mlx5_core_pci_table).
 CONNECTX_4 = ("0x1013", "0x1014")
+NDR = ("0x1021", "0x1023", "0x1025", "0x1027", "0xa2dc")  # ConnectX-7, BlueField-3 and later: what NDR fabrics are made of
 NEWER_THAN_CONNECTX_7 = {"0x1023": "ConnectX-8", "0x1025": "ConnectX-9", "0x1027": "ConnectX-10", "0xa2dc": "BlueField-3"}
 LAST_DOCA_FOR_CONNECTX_4 = (2, 9)
 

@@ -24,9 +24,10 @@ from ..areas.qos import roce_qos
 from ..areas.qos.verdicts import judge_boots, judge_chains
 from ..areas.stack import dkms, packages, stack
 from ..areas.stack.verdicts import judge_builds, judge_packages, judge_stack
-from ..areas.system import limits, nic_firmware, pci
+from ..areas.system import limits, nic_firmware, opensm, pci
 from ..areas.system.limits import judge_memlock
 from ..areas.system.nic_firmware import judge_firmware
+from ..areas.system.opensm import judge_opensm
 from ..areas.system.pci_verdicts import judge_platform
 from ..rules.comparisons import Inspection
 from ..types import Verdict
@@ -57,6 +58,7 @@ AREA_VERDICTS: Tuple[AreaVerdicts, ...] = (
     AreaVerdicts(rxe.NAME, judge_soft_roce, ("rail.device",)),
     AreaVerdicts(roce_qos.NAME, judge_chains, ("qos.chain",)),
     AreaVerdicts(roce_qos.NAME, judge_boots, ("qos.boot",)),
+    AreaVerdicts(opensm.NAME, judge_opensm, ()),
     AreaVerdicts(limits.NAME, judge_memlock, ("node.memlock",)),
     AreaVerdicts(environment.NAME, judge_nccl_gid, ("nccl.gid",)),
 )

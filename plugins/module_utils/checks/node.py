@@ -4,6 +4,8 @@
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..areas.network.verdicts import judge_devices, ports_of
+from ..catalogue.drivers import hides_nvswitches
+from ..formats.text import first_of
 from ..rules.comparisons import Inspection, VerdictSubject, at_least, equal, no_expectation, unreadable, verdict
 from ..rules.erdma_mode import DEFAULT
 from ..rules.path_mtu import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, roce_gid_index
@@ -29,8 +31,13 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
     verdicts = [(row.area, item) for row in AREA_VERDICTS for item in row.judge(seen)]
     hcas = seen.facts.get("hcas")
     where = VerdictSubject(seen.node, None, None, "HCAs")
-    count = equal("node.hcas", where, seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
-                  "rdma_expect.hcas", "number of HCAs")
+    unread = seen.identity.unread_functions if hides_nvswitches(seen.identity.gpus) else ()
+    if unread and hcas is not None:  # some may manage NVSwitches, and those are no HCAs
+        what = "which HCAs manage NVSwitches (VPD of %s)" % first_of(unread, 4)
+        count = unreadable("node.hcas", where, seen.spec.expect.get("hcas"), what)
+    else:
+        count = equal("node.hcas", where, seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
+                      "rdma_expect.hcas", "number of HCAs")
     health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen)
     return verdicts + [(HEALTH, item) for item in health]
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where a class device of sysfs sits: its PCI function, its driver. And the GPUs and NVSwitches on the PCI bus, with a driver or without.
 
+NVSwitches of NVLink 5 (HGX B200, B300) are no PCI functions: the node manages them over functions of ConnectX-7 bridges, which look
+like InfiniBand HCAs in everything but one word of their Vital Product Data (NVIDIA/gpu-driver-container, _assert_nvlink5_system).
+
 Shared by the identity of a node and by its facts, so that the two cannot name a device differently. What a function is, its class says
 (PCI code and id assignment specification). The audio function of a card (0x0403) and virtual functions that this machine itself hands
 out (they have a ``physfn`` link) are left out.
 """
 
-from typing import List, Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
@@ -18,6 +21,11 @@ PCI_DEVICES = "/sys/bus/pci/devices"
 NVIDIA = "0x10de"
 _GPU_CLASSES = ("0x0300", "0x0302")  # VGA controller; 3D controller: data centre GPUs
 _NVSWITCH_CLASSES = ("0x0680",)  # another bridge
+MELLANOX = "0x15b3"
+_INFINIBAND_CLASSES = ("0x0207",)
+SWITCH_MANAGEMENT = b"SW_MNG"
+NVLINK5 = "0x2900"  # drivers.BLACKWELL: the first device id whose GPUs may have it. The catalogue is more than most modules need
+VPD_LIMIT = 4096  # a VPD has some hundred bytes; each four cost an access to the configuration space
 ATTRIBUTE_LIMIT = 4096  # sysfs hands out at most one page
 
 
@@ -69,14 +77,34 @@ def observe_nvswitches(host: Host) -> Tuple[str, ...]:
     return tuple(_functions(host, _NVSWITCH_CLASSES))
 
 
+def observe_switch_functions(host: Host, gpus: Sequence[Gpu]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
+    """PCI addresses: of the functions that manage NVSwitches, and of those of which nobody can tell, because their VPD cannot be read.
+
+    Asked of the PCI bus: they are there before any driver of the RDMA stack is, and the fabric manager needs that driver (gpu-operator
+    2781). GPUs that are all older have no such switches: their nodes are spared the reads.
+    """
+    return host.once("functions that manage NVSwitches", lambda: _switch_functions(host, gpus))
+
+
+def _switch_functions(host: Host, gpus: Sequence[Gpu]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
+    found: List[str] = []
+    unread: List[str] = []
+    older = bool(gpus) and all(gpu.device_id and gpu.device_id < NVLINK5 for gpu in gpus)
+    for address in () if older else _functions(host, _INFINIBAND_CLASSES, MELLANOX):
+        vpd = host.read_bytes("%s/%s/vpd" % (PCI_DEVICES, address), VPD_LIMIT)
+        if vpd is None or SWITCH_MANAGEMENT in vpd:
+            (unread if vpd is None else found).append(address)
+    return tuple(found), tuple(unread)
+
+
 def pci_functions(host: Host) -> List[str]:
     addresses = [sysfs_values.pci_address(entry) for entry in host.listdir(PCI_DEVICES)]
     return [address for address in addresses if address is not None]
 
 
-def _functions(host: Host, classes: Tuple[str, ...]) -> List[str]:
+def _functions(host: Host, classes: Tuple[str, ...], vendor: str = NVIDIA) -> List[str]:
     return sorted(
         address for address in pci_functions(host)
-        if (pci_attribute(host, address, "vendor") or "").strip() == NVIDIA
+        if (pci_attribute(host, address, "vendor") or "").strip() == vendor
         and (pci_attribute(host, address, "class") or "").strip()[:6] in classes
         and host.readlink("%s/%s/physfn" % (PCI_DEVICES, address)) is None)

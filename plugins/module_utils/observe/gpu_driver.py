@@ -49,6 +49,9 @@ def _fields(text: Optional[str]) -> Dict[str, str]:
 VERSION_FILE = "/proc/driver/nvidia/version"
 FABRICMANAGER = "nvidia-fabricmanager.service"
 PERSISTENCED = "nvidia-persistenced.service"
+IMEX = "nvidia-imex"
+HOPPER = "0x2300"  # the first device id of GPUs that say something of the NVLink fabric; those above it that do not say N/A
+IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels"
 SMI_SECONDS = 30.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
 _NVRM = "NVRM version: "
 _NUMBERED = re.compile(r"(?<=[ \t]{2})[0-9]+(?:\.[0-9]+)+(?=\s)")
@@ -60,12 +63,13 @@ UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/syst
 _NAMES = (
     "nvidia-open", "cuda-drivers", "nvidia-driver", "nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kernel-open-dkms",
     "nvidia-kernel-dkms", "nvidia-open-kernel-dkms", "kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms", "nvidia-persistenced",
-    "nvidia-fabricmanager", "nvidia-fabric-manager", "nvidia-imex", "nvidia-smi", "libcuda1", "datacenter-gpu-manager",
+    "nvidia-fabricmanager", "nvidia-fabric-manager", IMEX, "nvidia-smi", "libcuda1", "datacenter-gpu-manager", "nvlsm",
+    "infiniband-diags", "libnvsdm",
 )
 _BY_BRANCH = (
     "nvidia-open-%s", "cuda-drivers-%s", "nvidia-driver-%s", "nvidia-driver-%s-open", "nvidia-driver-%s-server",
     "nvidia-driver-%s-server-open", "nvidia-dkms-%s", "nvidia-dkms-%s-open", "nvidia-dkms-%s-server", "nvidia-dkms-%s-server-open",
-    "nvidia-fabricmanager-%s",
+    "nvidia-fabricmanager-%s", IMEX + "-%s",
 )
 _BRANCHES = ("470", "525", "535", "550", "560", "565", "570", "575", "580", "590", "595", "610", "615", "620")
 
@@ -114,7 +118,8 @@ def observe_gpu_driver(host: Host, identity: Identity) -> Optional[Dict[str, Any
         "packages": packages,
         "modules": None if running is None else sorted(name for name in running if name == "nvidia" or name.startswith("nvidia_")),
         "nouveau_loaded": module_loaded(host, "nouveau"),
-        "fabricmanager": _fabricmanager(host, identity, packages),
+        "fabricmanager": _fabricmanager(host, identity, packages, smi is not None),
+        "imex": _imex(host, packages),
         "persistence": {
             "running": unit_active(host, PERSISTENCED),
             "mode": None if smi is None else {str(sysfs_values.pci_address(row[0][-12:])): row[1] for row in smi},
@@ -152,13 +157,36 @@ def smi_rows(host: Host, fields: Tuple[str, ...]) -> Optional[List[List[str]]]:
     return rows
 
 
-def _fabricmanager(host: Host, identity: Identity, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
-    """``state``: what the GPUs say of the NVLink fabric (Completed once the fabric manager has done its work)."""
-    versions = [version for name, version in sorted((packages or {}).items()) if re.match(r"nvidia-fabric-?manager(?:-[0-9]+)?\Z", name)]
-    states = smi_rows(host, ("fabric.state",)) if identity.nvswitches else None
+def _fabricmanager(host: Host, identity: Identity, packages: Optional[Mapping[str, str]], answers: bool) -> Dict[str, Any]:
+    """``states``: what the GPUs say of the NVLink fabric (Completed once the fabric manager has done its work, wherever it runs).
+
+    ``statuses``: with which error, valid only of those that are Completed (nvidia-smi --help-query-gpu of driver 580). ``answers``:
+    nvidia-smi did so a moment ago; one that hangs is not waited for twice.
+    """
+    version = _version_of(packages, "nvidia-fabric-?manager")
+    asked = bool(identity.nvswitches) or any((gpu.device_id or HOPPER) >= HOPPER for gpu in identity.gpus)
+    rows = smi_rows(host, ("fabric.state", "fabric.status")) if answers and asked else None
     return {
-        "installed": None if packages is None else bool(versions),
-        "version": versions[0] if versions else None,
+        "installed": None if packages is None else version is not None,
+        "version": version,
         "running": unit_active(host, FABRICMANAGER),
-        "states": None if states is None else sorted({row[0] for row in states}),
+        "states": None if rows is None else sorted({row[0] for row in rows}),
+        "statuses": None if rows is None else sorted({row[1] for row in rows}),
+        "switch_functions": list(identity.switch_functions),
+        "unread_functions": list(identity.unread_functions),
     }
+
+
+def _imex(host: Host, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
+    """The service that joins the GPUs of a rack's nodes, and the channels over which a job may use it."""
+    return {
+        "version": _version_of(packages, IMEX),
+        "running": unit_active(host, IMEX + ".service"),
+        "channels": len([name for name in host.listdir(IMEX_CHANNELS) if name.startswith("channel")]),
+    }
+
+
+def _version_of(packages: Optional[Mapping[str, str]], name: str) -> Optional[str]:
+    """Of the package that is called so, with or without a branch behind its name."""
+    found = [version for key, version in sorted((packages or {}).items()) if re.match(name + r"(?:-[0-9]+)?\Z", key)]
+    return found[0] if found else None

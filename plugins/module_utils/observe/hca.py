@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Hca
-from .devices import CLASS_INFINIBAND, CLASS_NET, attribute, driver_of, entries, pci_of
+from .devices import CLASS_INFINIBAND, CLASS_NET, attribute, driver_of, entries, observe_gpus, observe_switch_functions, pci_of
 
 IDENTITY_SLOTS = 16  # the reserved slots of a port's own interface come first (ib_cache.c); identity looks no further
 
@@ -102,7 +102,14 @@ class Place(NamedTuple):
 
 
 def places(host: Host) -> List[Place]:
-    return host.once("places of HCAs", lambda: [_place(host, name) for name in entries(host, CLASS_INFINIBAND)])
+    """Not of the functions that manage NVSwitches: no job's traffic goes over them, and nothing of theirs is ours to set or to judge."""
+    return host.once("places of HCAs", lambda: _places(host))
+
+
+def _places(host: Host) -> List[Place]:
+    found = [_place(host, name) for name in entries(host, CLASS_INFINIBAND)]
+    management = observe_switch_functions(host, observe_gpus(host))[0] if found else ()
+    return [place for place in found if place.pci is None or place.pci not in management]
 
 
 def _place(host: Host, name: str) -> Place:

@@ -13,7 +13,7 @@ from ..catalogue.platforms import family_of
 from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Identity, Platform
-from .devices import observe_gpus, observe_nvswitches
+from .devices import observe_gpus, observe_nvswitches, observe_switch_functions
 from .hca import observe_identities
 from .modules import available_modules
 from .nics import observe_nics
@@ -30,6 +30,8 @@ def observe_identity(host: Host, management_address: Optional[str] = None) -> Id
     """``management_address``: the node's own address in the controller's connection, where known."""
     version = re.match(r"Linux version (\S+) ", host.read("/proc/version", 4096) or "")
     kernel = sysfs_values.name(host.line("/proc/sys/kernel/osrelease")) or sysfs_values.name(version.group(1) if version else None)
+    gpus = observe_gpus(host)
+    switch_functions, unread_functions = observe_switch_functions(host, gpus)
     return Identity(
         hostname=sysfs_values.name(host.line("/proc/sys/kernel/hostname")) or sysfs_values.name(host.line("/etc/hostname")) or "",
         platform=observe_platform(host),
@@ -40,8 +42,10 @@ def observe_identity(host: Host, management_address: Optional[str] = None) -> Id
         nics=observe_nics(host, management_address),
         hcas=observe_identities(host),
         capabilities=tuple(_capabilities(host, kernel)),
-        gpus=observe_gpus(host),
+        gpus=gpus,
         nvswitches=observe_nvswitches(host),
+        switch_functions=switch_functions,
+        unread_functions=unread_functions,
     )
 
 

@@ -28,7 +28,7 @@ GPU_DRIVER = (
         "Where the packages come from: NVIDIA's CUDA repository, or the distribution's own (Debian non-free, Ubuntu restricted).",
         "NVIDIA (driver installation guide)", choices=("cuda_repository", "distribution")),
     Key("gpu_driver_fabricmanager", "bool", None,
-        "Install and run the fabric manager in exactly the driver's version. Unset: where the node has an NVSwitch.",
+        "Install and run the fabric manager in exactly the driver's version. Unset: where the node has or manages an NVSwitch.",
         "NVIDIA (Fabric Manager user guide: version must match the driver's)"),
     Key("gpu_driver_persistence", "bool", True, "Keep the driver initialised while no process uses a GPU (nvidia-persistenced).",
         "NVIDIA (driver persistence: the daemon, not the deprecated nvidia-smi -pm)"),

@@ -135,7 +135,7 @@ def test_without_a_text_the_default_does_not_do(system: str) -> None:
         assert not {26, 34, 10} & set(told.paused)
         assert 48 not in told.strict
     elif system == "nvue":
-        told = switch_text.nvue(["nv set qos roce mode lossless", "nv config apply"])
+        told = switch_text.nvue(["nv set qos roce state enabled", "nv set qos roce mode lossless", "nv config apply"])
         assert 26 in told.paused
         assert not {34, 10} & set(told.paused)
     else:

@@ -245,9 +245,10 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
         said.append("gpu_driver: this is a container, its kernel is the machine's below: the module is neither loaded nor judged")
     if desired.stack is not None and desired.stack not in (observed.installed or {}):
         said.append("gpu_driver: %s is not installed yet; a driver built before it needs nvidia-peermem built again" % desired.stack)
-    if not desired.fabricmanager and drivers.hides_nvswitches(desired.identity.gpus):
-        said.append("gpu_driver: these GPUs sit on boards whose NVSwitches the PCI bus does not show; if this is one, set "
-                    "gpu_driver_fabricmanager: true")
+    unread = desired.identity.unread_functions
+    if not desired.fabricmanager and unread and drivers.hides_nvswitches(desired.identity.gpus):
+        said.append("gpu_driver: these GPUs sit on boards whose NVSwitches the PCI bus does not show, and the VPD of %s, which would tell, "
+                    "cannot be read; if this is one, set gpu_driver_fabricmanager: true" % first_of(unread, 4))
     return said
 
 

@@ -93,7 +93,8 @@ def wanted_packages(spec: Spec, identity: Identity) -> List[Package]:
     vendor = vendor_stack(spec, identity)
     rows = stack_rows(spec, identity, vendor)
     if spec["network_opensm"]:
-        rows.append(Package("opensm", "this host runs the subnet manager", "the name in every family", units=("opensm.service",)))
+        rows.append(Package("opensm", "this host runs the subnet manager", "the name in every family",
+                            units=("opensm.service", "opensmd.service")))
     rows += [Package(name, "rdma_stack_extra_packages", "inventory") for name in spec["rdma_stack_extra_packages"]]
     rows += [
         Package(names[platform.family], why, "file lists of the distributions", tool=tool)

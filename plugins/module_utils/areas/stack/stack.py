@@ -32,6 +32,8 @@ UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/syst
 RESTART_SECONDS = 600.0  # sixteen functions, each loads its firmware pages
 SOURCE = "NVIDIA (openibd restart after an installation)"
 DROPIN_SOURCE = "AZ (openibd races udev at boot)"
+HELD = ("the fabric manager and the NVLink subnet manager hold ib_umad and manage the NVSwitches over %s: a restart of %s would fail "
+        "half-way, or take the GPUs' fabric down")
 
 
 class Desired(NamedTuple):
@@ -183,10 +185,9 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
 def _plan_reload(desired: Desired, stack: VendorStack, observed: Observed) -> List[Change]:
     """Who would notice, what has to let go first, and how. The heaviest class that applies: management over storage over reload."""
     what, before, after = "kernel modules of %s in use" % stack.name, state_of(observed, stack.name), "%s %s" % (stack.name, stack.release)
-    if desired.reboot or (not observed.unit and observed.installed):
-        why = "rdma_stack_activation: the new modules come into use by a reboot" if desired.reboot else \
-            "%s is not on this node, so only a reboot brings them in" % stack.unit
-        return [Change(NAME, what, before, after, "reboot", why, SOURCE, ())]
+    reboot = _why_reboot(desired, stack, observed)
+    if reboot is not None:
+        return [Change(NAME, what, before, after, "reboot", reboot, SOURCE, ())]
     disruption = "storage" if observed.storage else "reload"
     why = "the loaded modules are not the stack's on disk; a restart cuts every RDMA user"
     if observed.storage:
@@ -200,6 +201,18 @@ def _plan_reload(desired: Desired, stack: VendorStack, observed: Observed) -> Li
     # The packages stay whatever becomes of the rest of the transaction, so there is no way back to the modules before.
     ops.append(run(("systemctl", "restart", stack.unit), (("true",),), RESTART_SECONDS))
     return [Change(NAME, what, before, after, disruption, why, SOURCE, tuple(ops))]
+
+
+def _why_reboot(desired: Desired, stack: VendorStack, observed: Observed) -> Optional[str]:
+    """Why the new modules come into use by a reboot alone, or None."""
+    switches = desired.identity.switch_functions
+    if desired.reboot:
+        return "rdma_stack_activation: the new modules come into use by a reboot"
+    if switches:  # also where they do not run yet: they may by the time of the apply
+        return HELD % (first_of(switches, 4), stack.unit)
+    if not observed.unit and observed.installed:
+        return "%s is not on this node, so only a reboot brings them in" % stack.unit
+    return None
 
 
 def loaded_peermem(host: Host) -> Optional[Tuple[str, int]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A subnet manager on the hosts that are to run one: unit ``opensm`` enabled and running.
+"""A subnet manager on the hosts that are to run one: unit ``opensm`` enabled and running, of a vendor's stack ``opensmd``.
 
 Other hosts are left alone: a subnet manager that somebody runs there is not ours to
 stop. Starting one disturbs nothing: in a fabric that has a master it stands by.
@@ -7,45 +7,68 @@ stop. Starting one disturbs nothing: in a fabric that has a master it stands by.
 In a container modules belong to the machine below. Where that has no management
 datagrams (ib_umad), systemd skips the unit's start without an error, so it is enabled
 and not asked to run (see ``notes``).
+
+The distributions' opensm (3.3) brings the links of an NDR fabric up, and traffic over its switches fails all the same.
 """
 
 from typing import List, NamedTuple
 
+from ...catalogue.stacks import NDR, vendor_stack
 from ...host.host import Host
+from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem
-from ..common.units import enabled_unit, running_unit
+from ...types import Change, Identity, Problem, Verdict
+from ..common.units import DIRECTORIES, enabled_unit, running_unit
 from ..network.evidence import observe_units
 from ..network.model import UnitState
 from ..network.persistent import ENABLED
 
 NAME = "opensm"
 UNIT = "opensm.service"
+VENDORS_UNIT = "opensmd.service"  # of an init script; MLNX_OFED's package and guides
 UMAD = "/sys/class/infiniband_mad/abi_version"  # the ConditionPathExists of Debian's unit
 WHY = "an InfiniBand port stays INIT until a subnet manager has configured it"
 SOURCE = "opensm(8); inventory: network_opensm, group opensm"
 
 
+NDR_GBPS = 400.0  # of a port of four lanes
+UNFIT = ("the distribution's opensm does not work on an NDR fabric (Quantum-2): links come up, and MPI and IPoIB fail (linux-rdma/opensm "
+         "38). NVIDIA's does: opensm of DOCA or MLNX_OFED (rdma_stack), mlnxsm, or a switch's or UFM's")
+
+
 class Desired(NamedTuple):
     enabled: bool
     container: bool
+    unit: str = UNIT  # of the package that is wanted
+    unfit: bool = False  # the distribution's, with HCAs that NDR fabrics are made of
 
 
 class Observed(NamedTuple):
-    """``umad``: the node has the kernel's side of management datagrams."""
+    """``umad``: the node has the kernel's side of management datagrams. ``name``: of the unit, as the node has it."""
 
     unit: UnitState
     umad: bool
+    name: str = UNIT
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:
-    return Desired(bool(spec["network_opensm"]), identity.has("container"))
+    vendor = vendor_stack(spec, identity) is not None
+    unfit = not vendor and any(hca.device_id in NDR and hca.link_layer == "InfiniBand" for hca in identity.hcas)
+    return Desired(bool(spec["network_opensm"]), identity.has("container"), VENDORS_UNIT if vendor else UNIT, unfit)
 
 
 def observe(host: Host, desired: Desired) -> Observed:
     if not desired.enabled:
         return Observed(UnitState("", "", ""), False)
-    return Observed(observe_units(host, (UNIT,)).get(UNIT, UnitState("", "", "")), host.exists(UMAD))
+    there = [unit for unit in (desired.unit, UNIT, VENDORS_UNIT) if _has(host, unit)]
+    name = there[0] if there else desired.unit
+    return Observed(observe_units(host, (name,)).get(name, UnitState("", "", "")), host.exists(UMAD), name)
+
+
+def _has(host: Host, unit: str) -> bool:
+    """From a package, or to be made by systemd of an init script."""
+    places = ["%s/%s" % (directory, unit) for directory in DIRECTORIES] + ["/etc/init.d/" + unit[:-len(".service")]]
+    return any(host.exists(place) for place in places)
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
@@ -53,9 +76,9 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         return []
     changes: List[Change] = []
     if observed.unit.enabled not in ENABLED:
-        changes.append(enabled_unit(NAME, UNIT, WHY, SOURCE))
+        changes.append(enabled_unit(NAME, observed.name, WHY, SOURCE))
     if observed.unit.active not in ("active", "activating", "reloading") and can_run(desired, observed):
-        changes.append(running_unit(NAME, UNIT, WHY, SOURCE))
+        changes.append(running_unit(NAME, observed.name, WHY, SOURCE))
     return changes
 
 
@@ -66,9 +89,11 @@ def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
 
 
 def notes(desired: Desired, observed: Observed) -> List[str]:
-    if not desired.enabled or can_run(desired, observed):
+    if not desired.enabled:
         return []
-    return ["opensm: this container has no %s, the unit cannot run here; it is enabled only" % UMAD]
+    said = ["opensm: " + UNFIT] if desired.unfit else []
+    return said if can_run(desired, observed) else [
+        *said, "opensm: this container has no %s, the unit cannot run here; it is enabled only" % UMAD]
 
 
 def can_run(desired: Desired, observed: Observed) -> bool:
@@ -78,5 +103,25 @@ def can_run(desired: Desired, observed: Observed) -> bool:
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if desired.enabled and observed.unit.load == "masked":
-        return [Problem(NAME, UNIT, "the unit is masked on this node; unmask it, or take the host out of group opensm")]
+        return [Problem(NAME, observed.name, "the unit is masked on this node; unmask it, or take the host out of group opensm")]
     return []
+
+
+def judge_opensm(seen: Inspection) -> List[Verdict]:
+    """On the hosts that are to run one: whether what is installed can manage a fabric of the speed that this host's ports have."""
+    if not seen.spec["network_opensm"]:
+        return []
+    packages = seen.facts.get("packages")
+    version = str((packages or {}).get("opensm") or "")
+    rates = [port.get("rate_gbps") for hca in seen.facts.get("hcas") or [] for port in hca.get("ports") or []
+             if port.get("link_layer") == "InfiniBand"]
+    ndr = any(rate is not None and rate >= NDR_GBPS for rate in rates)
+    expected = "a version of NVIDIA's"
+    return [decided(
+        "opensm.build", VerdictSubject(seen.node, None, None, "subnet manager"),
+        (packages is None, "unknown", expected, None, UNREADABLE % "the list of installed packages"),
+        (not version, "skipped", expected, None, "no package opensm on this node"),
+        (not version.startswith("3."), "pass", expected, version, "opensm %s is not the distribution's" % version),
+        (ndr, "warn", expected, version, "opensm is %s: %s" % (version, UNFIT)),
+        (not rates or None in rates, "unknown", expected, None, UNREADABLE % "the rate of every InfiniBand port"),
+        (True, "pass", None, version, "opensm %s, and no port of this host is NDR's" % version))]

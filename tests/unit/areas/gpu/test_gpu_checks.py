@@ -31,10 +31,16 @@ def facts(nodes: Path) -> dict[str, Any]:
     return {"gpus": found["gpus"], "gpu_driver": found["gpu_driver"], "virtual": None}
 
 
-def judge(facts: dict[str, Any], switches: tuple[str, ...] = SWITCHES, **values: Any) -> dict[str, Verdict]:
+def judge(
+    facts: dict[str, Any],
+    switches: tuple[str, ...] = SWITCHES,
+    functions: tuple[str, ...] = (),
+    unread: tuple[str, ...] = (),
+    **values: Any,
+) -> dict[str, Verdict]:
     spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": [], **VALUES, **values}, "n1")
     assert spec is not None, findings
-    verdicts = judge_gpus(bare_inspection("n1", spec, facts, switches))
+    verdicts = judge_gpus(bare_inspection("n1", spec, facts, switches, functions, unread))
     assert len({item.check for item in verdicts}) == len(verdicts)
     assert all(item.message and item.node == "n1" for item in verdicts)
     return {item.check: item for item in verdicts}
@@ -131,15 +137,127 @@ def test_nothing_to_judge(facts: dict[str, Any]) -> None:
     assert states(judge({}, expect={"gpus": 8})) == {"gpu.count": "unknown"}
 
 
+def fabric(facts: dict[str, Any], **options: Any) -> Verdict:
+    return judge(facts, **options)["gpu.fabricmanager"]
+
+
+def say(facts: dict[str, Any], states: list[str] | None, statuses: list[str] | None = None) -> None:
+    facts["gpu_driver"]["fabricmanager"].update(states=states, statuses=statuses)
+
+
+def chips(facts: dict[str, Any], device_id: str | None) -> None:
+    for gpu in facts["gpus"]:
+        gpu["device_id"] = device_id
+
+
 def test_what_needs_no_fabric_manager(facts: dict[str, Any]) -> None:
-    assert judge(facts, switches=())["gpu.fabricmanager"].status == "skipped"
-    assert judge(facts, gpu_driver_fabricmanager=False)["gpu.fabricmanager"].status == "skipped"
-    assert judge(facts, switches=(), gpu_driver_fabricmanager=True)["gpu.fabricmanager"].status == "pass"
+    assert fabric(facts, switches=(), gpu_driver_fabricmanager=True).status == "pass"
+    say(facts, ["N/A"], ["N/A"])  # as an H100 without NVSwitch in a virtual machine says it, driver 580.159.04
+    assert fabric(facts, switches=()).status == "skipped"
+    assert fabric(facts, gpu_driver_fabricmanager=False).status == "skipped"
 
 
 def test_gpus_before_hopper_say_nothing_of_the_fabric(facts: dict[str, Any]) -> None:
-    facts["gpu_driver"]["fabricmanager"]["states"] = ["N/A"]
-    assert judge(facts)["gpu.fabricmanager"].status == "pass"
+    chips(facts, "0x20b2")
+    for states in (["N/A"], None):
+        say(facts, states, states)
+        found = fabric(facts)
+        assert (found.status, "states" in found.expected) == ("pass", False), "nothing is expected of which nothing is said"
+
+
+@pytest.mark.parametrize(
+    ("states", "statuses"),
+    [(None, None), (["N/A"], ["N/A"]), (["Completed", "N/A"], ["N/A", "Success"]), (["Completed"], None)],
+)
+@pytest.mark.parametrize("options", [{}, {"switches": (), "gpu_driver_fabricmanager": True}], ids=["NVSwitch", "key"])
+def test_a_fabric_that_nobody_saw_does_not_pass(facts: dict[str, Any], states: Any, statuses: Any, options: dict[str, Any]) -> None:
+    for device_id in ("0x2330", "0x2901", None):
+        chips(facts, device_id)
+        say(facts, states, statuses)
+        found = fabric(facts, **options)
+        assert (found.status, found.expected["states"]) == ("unknown", ["Completed"])
+        assert "NVLink fabric" in found.message
+
+
+def test_a_fabric_that_is_managed_elsewhere_is_judged_by_its_gpus(facts: dict[str, Any]) -> None:
+    """A virtual machine with the GPUs of an HGX board, and a node of a rack: no fabric manager here, and CUDA needs it all the same."""
+    facts["gpu_driver"]["fabricmanager"].update(installed=False, version=None, running=None)
+    assert fabric(facts, switches=()).status == "pass"
+    say(facts, ["In Progress"], ["N/A"])
+    found = fabric(facts, switches=())
+    assert (found.status, "error 802" in found.message) == ("fail", True)
+    chips(facts, "0x2941")
+    say(facts, None)
+    assert fabric(facts, switches=()).status == "unknown"
+
+
+def test_completed_with_an_error_is_no_success(facts: dict[str, Any]) -> None:
+    say(facts, ["Completed"], ["Insufficient Resources", "Success"])
+    found = fabric(facts)
+    assert (found.status, "Completed with error Insufficient Resources" in found.message, "802" in found.message) == ("fail", True, True)
+
+
+B200 = {"switches": (), "functions": ("0000:c1:00.0", "0000:c2:00.0")}
+
+
+@pytest.fixture
+def b200(facts: dict[str, Any]) -> dict[str, Any]:
+    """An HGX B200: NVSwitches behind functions of ConnectX-7, and what they need."""
+    chips(facts, "0x2901")
+    facts["gpu_driver"]["packages"].update({"nvlsm": "2025.06.11-1", "infiniband-diags": "2507mlnx58-1"})
+    return {**facts, "modules": {"ib_umad": {}, "mlx5_ib": {}}}
+
+
+def test_nvlink_5_passes_with_everything_it_needs(b200: dict[str, Any]) -> None:
+    assert fabric(b200, **B200).status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("harm", "status", "said"),
+    [
+        (lambda facts: facts["gpu_driver"]["packages"].pop("nvlsm"), "fail", "nvlsm is not installed"),
+        (lambda facts: facts["gpu_driver"]["packages"].pop("infiniband-diags"), "fail", "infiniband-diags is not installed"),
+        (lambda facts: facts["gpu_driver"].update(packages=None), "unknown", "installed packages"),
+        (lambda facts: facts["modules"].pop("ib_umad"), "fail", "ib_umad is not loaded"),
+        (lambda facts: facts.update(modules=None), "unknown", "loaded modules"),
+        (lambda facts: facts["gpu_driver"]["fabricmanager"].update(running=None), "unknown", "whether the fabric manager runs"),
+        (lambda facts: facts["gpu_driver"]["fabricmanager"].update(running=None, installed=False), "fail", "not installed"),
+        (lambda facts: facts["gpu_driver"]["fabricmanager"].update(version=None), "unknown", "version of fabric manager"),
+        (lambda facts: facts["gpu_driver"].update(version=None), "unknown", "version of fabric manager"),
+        (lambda facts: say(facts, None), "unknown", "NVLink fabric"),
+        (lambda facts: say(facts, ["In Progress"], ["N/A"]), "fail", "CUDA ends with error 802 (system not yet initialized)"),
+    ],
+)
+def test_nvlink_5_and_each_piece_of_evidence_gone(b200: dict[str, Any], harm: Any, status: str, said: str) -> None:
+    harm(b200)
+    found = fabric(b200, **B200)
+    assert (found.status, said in found.message) == (status, True), found.message
+
+
+def test_a_vpd_that_cannot_be_read_leaves_it_open_who_manages_the_switches(b200: dict[str, Any]) -> None:
+    assert fabric(b200, switches=()).status == "pass"  # a virtual machine: they are managed below it
+    found = fabric(b200, switches=(), unread=("0000:c1:00.0",))
+    assert (found.status, "VPD of 0000:c1:00.0" in found.message) == ("unknown", True)
+
+
+def test_a_rack_needs_imex_and_its_channels(facts: dict[str, Any]) -> None:
+    assert "gpu.imex" not in judge(facts)
+    chips(facts, "0x31c2")
+    healthy = {"version": "580.95.05-1", "running": True, "channels": 1}
+    for change, status, said in (
+        ({}, "pass", "has channels"),
+        ({"version": None}, "warn", "not installed"),
+        ({"running": False}, "warn", "does not run"),
+        ({"running": None}, "unknown", "nvidia-imex"),
+        ({"version": "580.82.07-1"}, "warn", "of version 580.82.07"),
+        ({"channels": 0}, "warn", "NVreg_CreateImexChannel0"),
+        ({"channels": None}, "unknown", "nvidia-imex"),
+    ):
+        facts["gpu_driver"]["imex"] = {**healthy, **change}
+        found = judge(facts, switches=())["gpu.imex"]
+        assert (found.status, said in found.message) == (status, True), found.message
+    facts["gpu_driver"].update(imex=healthy, packages=None)
+    assert judge(facts, switches=())["gpu.imex"].status == "unknown"
 
 
 def test_passed_through_gpus_belong_to_their_machine(facts: dict[str, Any]) -> None:

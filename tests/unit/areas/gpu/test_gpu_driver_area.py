@@ -10,6 +10,7 @@ from tests.fixtures import node_gpu
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import gpu_driver
 
 GPUS = ("0000:1b:00.0", "0000:3b:00.0")
+BRIDGE = "0000:c1:00.0"
 SWITCH = "0000:06:00.0"
 PERSISTENCED, FABRICMANAGER = "nvidia-persistenced.service", "nvidia-fabricmanager.service"
 OLD, NEW = "580.82.07", "580.95.05"
@@ -202,8 +203,14 @@ def test_a_container_s_module_is_the_machine_s_below(gpu_node: Callable[..., Any
 
 @pytest.mark.parametrize(
     ("device", "flavour", "allowed"),
-    [("0x2901", "proprietary", "open"), ("0x2342", "proprietary", "open"), ("0x1db5", "open", "proprietary")],
-    ids=["Blackwell", "Grace-Hopper", "Volta"],
+    [
+        ("0x2901", "proprietary", "open"),
+        ("0x2342", "proprietary", "open"),
+        ("0x2345", "proprietary", "open"),
+        ("0x237f", "proprietary", "open"),
+        ("0x1db5", "open", "proprietary"),
+    ],
+    ids=["Blackwell", "GH200", "a superchip without a name", "the last superchip", "Volta"],
 )
 def test_a_flavour_that_does_not_drive_the_gpu(
     gpu_node: Callable[..., Any], planner: Callable[..., Any], device: str, flavour: str, allowed: str
@@ -216,11 +223,52 @@ def test_a_flavour_that_does_not_drive_the_gpu(
     assert planner("gpu_driver", node, **WANT, gpu_driver_flavour=allowed).problems() == []
 
 
+def test_a_hopper_that_is_no_superchip_has_both_flavours(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
+    for device in ("0x2339", "0x2380"):
+        node = gpu_node(gpus=())
+        node_gpu.gpus(node.tree, GPUS, device=device)
+        assert planner("gpu_driver", node, **WANT, gpu_driver_flavour="proprietary").problems() == []
+
+
+def bridge(node: Any, vpd: bytes | None) -> None:
+    """An InfiniBand function of ConnectX-7 on a board whose NVSwitches the PCI bus does not show."""
+    node_gpu.gpus(node.tree, GPUS, device="0x2901")
+    base = node_gpu.nvidia_function(node.tree, BRIDGE, "0x020700", "0x1021")
+    node.put(base + "/vendor", "0x15b3\n")
+    if vpd is not None:
+        node.tree.write(base + "/vpd", vpd)
+
+
 def test_a_board_whose_nvswitches_are_hidden_is_told(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
     node = gpu_node(gpus=())
-    node_gpu.gpus(node.tree, GPUS, device="0x2901")
+    bridge(node, None)
     assert "gpu_driver_fabricmanager: true" in planner("gpu_driver", node, **WANT).notes()[0]
     assert planner("gpu_driver", node, **WANT, gpu_driver_fabricmanager=True).notes() == []
+
+
+def test_nvlink_5_gets_the_fabric_manager_and_what_it_starts(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
+    node = gpu_node(gpus=())
+    bridge(node, b"\x90SMDL\x06SW_MNG\x78")
+    plans = planner("gpu_driver", node, **WANT)
+    packages = {change.package: change.after for change in plans.plan() if change.package}
+    assert packages == {
+        "nvidia-open": "580.95.05-*",
+        "nvidia-fabricmanager": "580.95.05-*",
+        "nvlsm": "present",
+        "infiniband-diags": "present",
+    }
+    assert "unit nvidia-fabricmanager.service running" in plans.whats()
+    assert plans.notes() == []
+    assert planner("gpu_driver", node, **{**WANT, "gpu_driver_source": "distribution", "gpu_driver_version": None}).problems() != []
+    without = planner("gpu_driver", node, **WANT, gpu_driver_fabricmanager=False).plan()
+    assert not {change.package for change in without} & {"nvidia-fabricmanager", "nvlsm"}
+
+
+def test_a_rack_gets_imex_in_the_drivers_version(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
+    node = gpu_node(gpus=())
+    node_gpu.gpus(node.tree, GPUS, device="0x2941")
+    packages = {change.package: change.after for change in planner("gpu_driver", node, **WANT).plan() if change.package}
+    assert packages == {"nvidia-open": "580.95.05-*", "nvidia-imex": "580.95.05-*"}
 
 
 def test_debian_needs_no_drop_in_and_a_broken_one_is_fixed_on_ubuntu(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:

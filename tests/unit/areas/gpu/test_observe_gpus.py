@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """GPUs and driver as facts, from files in the form that a real node with driver 580 prints (UUIDs invented), and from damaged ones."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.fixtures import node_gpu
+from tests.fixtures.node_tree import Device, Port
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.drivers import BLACKWELL
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.devices import NVLINK5
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_driver import loaded_driver, smi_rows
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_driver import loaded_driver, observe_gpu_driver, smi_rows
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.modules import running_modules
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
+from field_specs import build_spec
 
 INFORMATION = "proc/driver/nvidia/gpus/0000:1b:00.0/information"
+GPUS = ("0000:1b:00.0", "0000:3b:00.0")
 QUERY = "cmd/nvidia-smi_--query-gpu=pci.bus_id,persistence_mode_--format=csv,noheader"
 
 
@@ -115,5 +123,73 @@ def test_loaded_and_installed(nodes: Path) -> None:
     skewed, healthy = (facts_of_tree(str(nodes / name))["gpu_driver"] for name in ("hgx-skew", "ib8"))
     assert (skewed["version"], skewed["disk_version"], skewed["loaded_matches_installed"]) == ("580.82.07", "580.95.05", False)
     assert healthy["loaded_matches_installed"] is True
-    assert healthy["fabricmanager"] == {"installed": True, "version": "580.95.05-1", "running": True, "states": ["Completed"]}
+    assert healthy["fabricmanager"] == {
+        "installed": True, "version": "580.95.05-1", "running": True, "states": ["Completed"], "statuses": ["Success"],
+        "switch_functions": [], "unread_functions": [],
+    }
     assert set(healthy["persistence"]["mode"].values()) == {"Enabled"}
+
+
+MANAGING = tuple(f"0000:c{number}:00.0" for number in range(1, 5))
+NIC, WORD = "0000:c5:00.0", b"\x82\x1a\x00NVIDIA ConnectX-7 bridge\x90\x20\x00SMDL\x06SW_MNG\xff\x78"
+
+
+def hgx_b200(node: Any, device: str = "0x2901") -> Any:
+    """Four functions that manage NVSwitches, first by name as on a DGX B200, and a NIC."""
+    node_gpu.gpus(node.tree, GPUS, device=device)
+    for number, address in enumerate((*MANAGING, NIC)):
+        path = node_gpu.pci_path(address)
+        node.tree.hca(Device(f"mlx5_{number}", path, "mlx5_core", f"b8ce:f603:0000:{number:04x}", (Port(),)))
+        node.tree.files("sys/devices/" + path, [("class", "0x020700")])
+        node.tree.write(f"sys/devices/{path}/vpd", WORD if address in MANAGING else b"\x82\x04\x00CX-7\xfe\xff\x78")
+        node.tree.link(f"sys/bus/pci/devices/{address}", f"sys/devices/{path}")
+    return node
+
+
+def test_functions_that_manage_nvswitches_are_no_hcas(gpu_node: Callable[..., Any]) -> None:
+    node = hgx_b200(gpu_node(gpus=()))
+    identity = observe_identity(node)
+    assert (identity.switch_functions, identity.unread_functions) == (MANAGING, ())
+    assert [hca.name for hca in identity.hcas] == ["mlx5_4"]
+    facts = facts_of_tree(str(node.base))
+    assert [hca["name"] for hca in facts["hcas"]] == ["mlx5_4"]
+    assert facts["gpu_driver"]["fabricmanager"]["switch_functions"] == list(MANAGING)
+
+
+def test_they_are_found_before_any_driver_is_there(gpu_node: Callable[..., Any]) -> None:
+    node = hgx_b200(gpu_node(gpus=()))
+    shutil.rmtree(node.base / "sys/class/infiniband")
+    assert (observe_identity(node).switch_functions, observe_identity(node).hcas) == (MANAGING, ())
+
+
+def test_a_vpd_that_cannot_be_read_is_not_one_without_the_word(gpu_node: Callable[..., Any]) -> None:
+    node = hgx_b200(gpu_node(gpus=()))
+    (node.base / f"sys/devices/{node_gpu.pci_path(MANAGING[0])}/vpd").unlink()
+    identity = observe_identity(node)
+    assert (identity.switch_functions, identity.unread_functions) == (MANAGING[1:], MANAGING[:1])
+    spec, _findings = build_spec({"fabric": "infiniband", "mtu": 2044, "rails": [], "expect": {"hcas": 1}}, "n1")
+    assert spec is not None
+
+    def counted() -> tuple[str, str]:
+        seen = inspection_of("n1", spec, observe_identity(node), facts_of_tree(str(node.base)))
+        verdict = next(item for _area, item in judge_node(seen) if item.check == "node.hcas")
+        return verdict.status, verdict.message
+
+    status, message = counted()
+    assert (status, MANAGING[0] in message) == ("unknown", True)
+    node.tree.write(f"sys/devices/{node_gpu.pci_path(MANAGING[0])}/vpd", WORD)
+    assert counted()[0] == "pass"
+
+
+def test_older_gpus_are_spared_the_reads(gpu_node: Callable[..., Any]) -> None:
+    assert int(NVLINK5, 16) == BLACKWELL
+    identity = observe_identity(hgx_b200(gpu_node(gpus=()), device="0x2330"))
+    assert (identity.switch_functions, len(identity.hcas)) == ((), 5)
+
+
+def test_a_hung_nvidia_smi_is_waited_for_once(gpu_node: Callable[..., Any]) -> None:
+    node = gpu_node()
+    node.load("580.95.05")
+    node.put("cmd/nvidia-smi", "")
+    observe_gpu_driver(node, observe_identity(node))
+    assert len([command for command in node.commands if command[0] == "nvidia-smi"]) == 1

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """IPoIB modes and MTUs, and the subnet manager."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -9,6 +9,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.network impo
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.managers import netplan, networkd, nm
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import opensm
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Nic
+from inspections import bare_inspection
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.types import Change
@@ -129,6 +130,56 @@ def test_subnet_manager_is_enabled_and_running(fabric: "Node") -> None:
     assert [change.what for change in sm_plan(fabric, "failed", "enabled")] == ["unit opensm.service running"]
     assert [change.what for change in sm_plan(fabric, "active", "disabled")] == ["unit opensm.service enabled"]
     assert sm_plan(fabric, "active", "enabled") == []
+
+
+def test_the_unit_of_a_vendors_package_is_another(fabric: "Node") -> None:
+    fabric.values.update(network_opensm=True, rdma_stack="doca", rdma_stack_version=None, rdma_stack_profile=None)
+    argv = ("systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState", opensm.VENDORS_UNIT)
+    fabric.record(argv, f"Id={opensm.VENDORS_UNIT}\nLoadState=loaded\nActiveState=inactive\nUnitFileState=disabled\n")
+    wanted = opensm.desired(fabric.spec(), fabric.identity())
+    assert (wanted.unit, wanted.unfit) == (opensm.VENDORS_UNIT, False)
+    whats = ["unit opensmd.service enabled", "unit opensmd.service running"]
+    assert [change.what for change in opensm.plan(wanted, opensm.observe(fabric.host(), wanted))] == whats
+    fabric.write("/usr/lib/systemd/system/opensm.service", "[Service]\n")  # the one that is there
+    assert opensm.observe(fabric.host(), wanted).name == opensm.UNIT
+    fabric.write("/etc/init.d/opensmd", "#!/bin/sh\n")
+    assert opensm.observe(fabric.host(), wanted).name == opensm.VENDORS_UNIT
+
+
+def test_the_distributions_opensm_on_hcas_of_ndr_is_said(fabric: "Node") -> None:
+    fabric.values["network_opensm"] = True
+    identity = fabric.identity()
+    hcas = tuple(hca._replace(device_id="0x1021", link_layer="InfiniBand") for hca in identity.hcas)
+    wanted = opensm.desired(fabric.spec(), identity._replace(hcas=hcas))
+    assert [note for note in opensm.notes(wanted, opensm.observe(fabric.host(), wanted)) if "NDR" in note and "DOCA" in note]
+    older = tuple(hca._replace(device_id="0x101b") for hca in hcas)
+    wanted = opensm.desired(fabric.spec(), identity._replace(hcas=older))
+    assert opensm.notes(wanted, opensm.observe(fabric.host(), wanted)) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "rates", "status"),
+    [
+        ("3.3.24-3.el9", [400], "warn"),
+        ("3.3.23-2", [200, 800], "warn"),
+        ("5.19.0.MLNX20240504.e5ec4d6f-0.1", [400], "pass"),
+        ("3.3.24-3.el9", [200], "pass"),
+        ("3.3.24-3.el9", [200, None], "unknown"),
+        ("3.3.24-3.el9", [], "unknown"),
+        (None, [400], "skipped"),
+    ],
+)
+def test_which_opensm_manages_which_fabric(fabric: "Node", version: "str | None", rates: "list[Any]", status: str) -> None:
+    fabric.values["network_opensm"] = True
+    ports = [{"link_layer": "InfiniBand", "rate_gbps": rate} for rate in rates]
+    facts: dict[str, Any] = {"hcas": [{"ports": ports}], "packages": {"opensm": version} if version else {}}
+    found, = opensm.judge_opensm(bare_inspection("n1", fabric.spec(), facts))
+    assert (found.check, found.status) == ("opensm.build", status)
+    assert status != "warn" or "linux-rdma/opensm 38" in found.message
+    facts["packages"] = None
+    assert [item.status for item in opensm.judge_opensm(bare_inspection("n1", fabric.spec(), facts))] == ["unknown"]
+    fabric.values["network_opensm"] = False
+    assert opensm.judge_opensm(bare_inspection("n1", fabric.spec(), facts)) == []
 
 
 def test_a_containers_subnet_manager_needs_the_hosts_umad_device(fabric: "Node") -> None:

@@ -105,6 +105,18 @@ def test_without_openibd_only_a_reboot_is_left(node: Node, planner: Callable[...
     assert planner().one(IN_USE).needs_reboot
 
 
+def test_under_nvlink_5_only_a_reboot_is_left(node: Node, planner: Callable[..., Any]) -> None:
+    """The fabric manager and what it starts hold ib_umad: openibd could not unload it, or would pull the NVSwitches' manager away."""
+    node.load("24.10-0.7.0")
+    assert RESTART in argv(planner().one(IN_USE))
+    plans = planner()
+    plans.desired = plans.desired._replace(identity=plans.desired.identity._replace(switch_functions=("0000:c1:00.0",)))
+    change = plans.one(IN_USE)
+    assert (change.disruption, change.external, change.ops) == ("reboot", True, ())
+    assert "0000:c1:00.0" in change.why
+    assert plans.conflicts() == []
+
+
 def test_gpu_memory_that_is_registered_right_now_forbids_the_restart(node: Node, planner: Callable[..., Any]) -> None:
     node.load(None)
     node.put("/sys/module/nvidia_peermem/refcnt", "3\n")
