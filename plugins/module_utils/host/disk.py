@@ -5,9 +5,9 @@ import posixpath
 from typing import Optional, Sequence
 
 from .host import Host
+from .write import READ_ONLY
 
 PLACES = ("/etc", "/var/lib")
-READ_ONLY = 1  # ST_RDONLY
 MIB = 1024 * 1024
 
 

@@ -67,7 +67,18 @@ def make_plan(
         problems.extend(problem for problem in found if problem not in problems)
         changes.extend(masked_change(change) for change in area.plan(desired, observed))
         notes.extend(area.notes(desired, observed))
-    return Plan(identity, tuple(changes), tuple(problems), management, tuple(notes))
+    return Plan(identity, tuple(changes), tuple(problems + obstacles(host, changes)), management, tuple(notes))
+
+
+def obstacles(host: Host, changes: Sequence[Change]) -> List[Problem]:
+    """Files of these changes that nobody can replace or remove as they lie there; an apply would find out half-way."""
+    found: Dict[str, Problem] = {}
+    for change in changes if host.live else ():
+        for op in (op for op in change.ops if op.kind in ("write", "remove")):
+            why = host.obstacle(op.path, removing=op.kind == "remove")
+            if why is not None:
+                found.setdefault(op.path, Problem(change.area, "file " + op.path, why))
+    return list(found.values())
 
 
 def check_expected(changes: Sequence[Change], expected: Optional[Sequence[str]]) -> None:
