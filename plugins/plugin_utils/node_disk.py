@@ -31,7 +31,7 @@ grep '^btime ' /proc/stat
 dmesg 2>/dev/null | grep -E '{disk.GAVE_UP}|{disk.FOUND}' | tail -n {LINES} | cut -c1-{CHARACTERS}
 """.strip()
 COMMAND = shlex.join(["/bin/sh", "-c", "LC_ALL=C; export LC_ALL\n" + SCRIPT])
-FAULTS = (os.strerror(errno.EROFS), os.strerror(errno.EIO))  # as sync_fault has it; it cannot open every place, or sync it, for others
+FAULTS = {os.strerror(number): number for number in (errno.EROFS, errno.EIO)}  # as sync_fault has it; what sync says besides is no fault
 SIZES, MOST = 6, 1 << 63
 LIMIT = 64 * 1024  # characters of what it prints
 
@@ -68,9 +68,8 @@ class ToldHost(Host):
         size, blocks, free, available, files, free_files = numbers
         return os.statvfs_result((size, size, blocks, free, available, files, free_files, free_files, 0, 255))
 
-    def sync_fault(self, path: str) -> str | None:
-        said = self._first("fault", path)
-        return said if said in FAULTS else None
+    def sync_fault(self, path: str) -> int | None:
+        return FAULTS.get(self._first("fault", path) or "")
 
     def read(self, path: str, *_limit: int) -> str | None:
         if path == disk.MOUNTS:

@@ -8,7 +8,6 @@ The sentence is the same by every way that a node is asked: see plugin_utils/nod
 """
 
 import errno
-import os
 import posixpath
 import re
 import time
@@ -24,7 +23,7 @@ LOG = ("dmesg",)
 MIB = 1024 * 1024
 SAID = 200  # characters of a line of the kernel's
 # ext4, XFS and btrfs when they give up, and who remounted it; what it was that they found. In grep's words too: node_disk.py.
-GAVE_UP, FOUND = "[Rr]ead-?only|re-mounted .* ro|[Ss]hut(ting)? down", "[Ee]rror|corrupt"
+GAVE_UP, FOUND = "[Rr]ead-?only|re-mounted [^ ]+ ro|[Ss]hut(ting)? down", "[Ee]rror|corrupt"
 _LINE = re.compile(r"\[ *([0-9]{1,12})\.[0-9]+\] (.*)")
 _BOOT = re.compile(r"^btime ([0-9]{1,12})$", re.MULTILINE)
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -50,9 +49,8 @@ def refusing_disk(host: Host, places: Sequence[str] = PLACES) -> Optional[str]:
             return "the file system of %s gives no answer" % place
         fault = host.sync_fault(place) if may_have_given_up(host, mount) else None
         free = found.f_bavail if host.user() else found.f_bfree  # blocks that are reserved are root's to use
-        read_only = found.f_flag & READ_ONLY or mount.read_only or fault == os.strerror(errno.EROFS)
-        if read_only or fault is not None:
-            why = "is mounted read-only" if read_only else "takes no writes (%s)" % fault
+        if found.f_flag & READ_ONLY or mount.read_only or fault is not None:
+            why = "takes no writes (I/O error)" if fault == errno.EIO else "is mounted read-only"
             return "%s %s%s" % (mount.point, why, since(host, mount.device))
         if found.f_blocks and not free:
             return "%s is full (0 of %s MiB free)" % (mount.point, "{:,}".format(found.f_blocks * found.f_frsize // MIB))

@@ -23,8 +23,7 @@ from railwright.scan.faults import Unreachable, fault_text
 from railwright.scan.login import ByAnsible, Login, Logins
 from railwright.scan.questions import Asked, Question
 
-BEGIN_S, END_S = 120.0, 10.0  # until our first line: a login shell, sudo, the probe; and after the answer
-NOT_BEGUN = "nothing of ours began on the node within %g s: its login shell or sudo asks something, or hangs; log in by hand to see"
+END_S = 10.0  # after the answer
 NO_ANSWER = "the node gave no answer within %g s; the connection was closed"
 AT_ONCE = 64  # nodes; each holds at most wire.BYTES, and usually a five-hundredth of it
 OPENSSH = re.compile(r"SSH-2\.0-OpenSSH_([0-9]{1,2})\.([0-9]{1,2})")
@@ -75,11 +74,11 @@ class Ssh:
         channel, _session = await connection.create_session(lambda: dialogue, command.line, encoding=None)
         try:
             async with asyncio.timeout(wire.within(wire.INSPECT_S)):
-                await asyncio.wait((begun := asyncio.ensure_future(dialogue.begun.wait()), dialogue.heard), timeout=wire.within(BEGIN_S),
-                                   return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((begun := asyncio.ensure_future(dialogue.begun.wait()), dialogue.heard),
+                                   timeout=wire.within(wire.BEGIN_S), return_when=asyncio.FIRST_COMPLETED)
                 begun.cancel()
                 if not dialogue.begun.is_set() and not dialogue.heard.done():
-                    raise Refused(NOT_BEGUN % wire.within(BEGIN_S), began=False)
+                    raise Refused(wire.SILENT % wire.within(wire.BEGIN_S), began=False)
                 heard = await dialogue.heard
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(END_S):

@@ -113,7 +113,7 @@ def test_a_disk_whose_error_made_the_kernel_give_it_up(sick: tuple[Path, str]) -
     (("mount 27 1 254:1 / / ro,relatime - ext4 /dev/root rw", LOG), "/ is mounted read-only" + SINCE),
     (("mount 27 1 254:1 / / rw,relatime - ext4 /dev/root ro", "[kernel's log is another's]"), "/ is mounted read-only"),
     (("fault /etc Read-only file system", LOG), "/ is mounted read-only" + SINCE),
-    (("fault /tmp Input/output error", LOG), "/ takes no writes (Input/output error)" + SINCE),
+    (("fault /tmp Input/output error", LOG), "/ takes no writes (I/O error)" + SINCE),
     (("fault /tmp Permission denied",), None),  # who asked may not open it
     (("mount 9 27 0:5 / /tmp ro - tmpfs tmpfs rw", LOG), "/tmp is mounted read-only"),
     (("mount 9 27 0:5 / /etc ro - tmpfs tmpfs rw", "mount 10 27 254:1 / /etc rw - ext4 /dev/root rw"), None),  # the upper one counts
@@ -139,7 +139,7 @@ def test_only_what_may_have_given_up_is_asked_to_sync(tmp_path: Path, kind: str,
     synced: list[str] = []
 
     class Counting(RootedHost):
-        def sync_fault(self, path: str) -> str | None:
+        def sync_fault(self, path: str) -> int | None:
             return synced.append(path)
 
     assert refusing_disk(Counting(tmp_path), ["/etc"]) is None
