@@ -114,9 +114,13 @@ class Writer:
 
     def obstacle(self, path: str, *, removing: bool = False) -> Optional[str]:
         """Why ``write`` or ``remove`` would fail by the marks of the file or its directory, in one sentence; None where none is found."""
-        full = self.path(path) if removing else os.path.realpath(self.path(path))
+        named = self.path(path)
+        full = named if removing else os.path.realpath(named)
         if removing and not os.path.lexists(full):
             return None
+        if os.path.exists(named) and not os.path.isfile(named):
+            masked = os.path.realpath(named) == os.devnull
+            return "%s %s" % (named, "leads to /dev/null, which masks it; to allow it: rm " + named if masked else "is not a regular file")
         directory = os.path.dirname(full)
         while not os.path.isdir(directory):
             directory = os.path.dirname(directory)
@@ -143,6 +147,8 @@ class Writer:
         directory = os.path.dirname(full)
         import tempfile  # brings shutil and random, which no inspection needs
 
+        if not new and os.path.lexists(full) and not os.path.isfile(full):  # /dev/null, say, where a link masks a unit
+            raise OSError(errno.EINVAL, "is not a regular file", full)
         made = self._make(directory)
         fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
         try:

@@ -24,7 +24,6 @@ from railwright.scan.login import ByAnsible, Login, Logins
 from railwright.scan.questions import Asked, Question
 
 END_S = 10.0  # after the answer
-NO_ANSWER = "the node gave no answer within %g s; the connection was closed"
 AT_ONCE = 64  # nodes; each holds at most wire.BYTES, and usually a five-hundredth of it
 OPENSSH = re.compile(r"SSH-2\.0-OpenSSH_([0-9]{1,2})\.([0-9]{1,2})")
 FIRST_MLKEM = (9, 9)  # OpenSSH's release notes: mlkem768x25519-sha256, the one post-quantum exchange that asyncssh has too
@@ -85,7 +84,7 @@ class Ssh:
                         await channel.wait_closed()  # the status comes last
                 return heard._replace(status=channel.get_exit_status())
         except TimeoutError:
-            raise Refused(NO_ANSWER % wire.within(wire.INSPECT_S), began=True) from None
+            raise Refused(wire.SILENT % wire.within(wire.INSPECT_S), began=dialogue.begun.is_set()) from None
 
     async def close(self) -> None:
         await self._connections.close()

@@ -78,5 +78,5 @@ def can_run(desired: Desired, observed: Observed) -> bool:
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if desired.enabled and observed.unit.load == "masked":
-        return [Problem(NAME, UNIT, "the unit is masked on this node; unmask it, or take the host out of group opensm")]
+        return [Problem(NAME, "unit " + UNIT, "is masked on this node; unmask it, or take the host out of group opensm")]
     return []
