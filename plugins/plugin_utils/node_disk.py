@@ -55,18 +55,17 @@ class ToldHost(Host):
         found = (rest.partition(" ") for rest in self._rows.get(word, []))
         return next((said for own, _blank, said in found if own == name and said), None)
 
-    def user(self) -> int:
-        return 0 if self._rows.get("user") == ["0"] else 1
-
     def exists(self, path: str) -> bool:
         return path in self.places
 
     def filesystem(self, path: str) -> os.statvfs_result | None:
-        numbers = [whole(word, 0, MOST) for word in (self._first("size", path) or "").split()]
-        if len(numbers) != SIZES or None in numbers:
+        """With the blocks that who asked may use as the free ones, whoever asks here."""
+        numbers = [number for number in (whole(word, 0, MOST) for word in (self._first("size", path) or "").split()) if number is not None]
+        if len(numbers) != SIZES:
             return None
         size, blocks, free, available, files, free_files = numbers
-        return os.statvfs_result((size, size, blocks, free, available, files, free_files, free_files, 0, 255))
+        usable = free if self._rows.get("user") == ["0"] else available
+        return os.statvfs_result((size, size, blocks, usable, usable, files, free_files, free_files, 0, 255))
 
     def sync_fault(self, path: str) -> int | None:
         return FAULTS.get(self._first("fault", path) or "")
