@@ -5,6 +5,7 @@ import re
 import time
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import probe_command
@@ -22,6 +23,7 @@ class ActionModule(NodeAction):
         variables = task_vars or {}
         spec = host_spec(self._templar, variables)  # a wrong inventory fails here, before the node is contacted
         explicit = explicit_interpreter(self._templar.template(variables.get("ansible_python_interpreter")))
+        self._limit(wire.BEGIN_S)
         sent = time.time()
         answer = self._low_level_execute_command(probe_command(explicit))
         received = time.time()

@@ -22,6 +22,9 @@ from .answers.form import shortened
 from .answers.gate import NAMESPACE, passed, unanswered
 from .diffs import clean_diff
 from .inventory_facts import raw_variables, without_facts
+from .node_disk import COMMAND as DISK_COMMAND
+from .node_disk import LIMIT as DISK_LIMIT
+from .node_disk import told_fault
 
 Result = dict[str, Any]
 
@@ -35,6 +38,7 @@ NO_TTY = "you must have a tty to run sudo"
 # What mkdir, cp and Python say where Ansible's files find no room, and how much of it is shown.
 NO_ROOM = re.compile("No space left on device|Read-only file system|Disk quota exceeded|No usable temporary directory")
 SAID = 300
+ENDED = re.compile(r"exited with result ([0-9]{1,3})")  # Ansible's words where it could not make its directory
 NOT_RUN = (0, 5, 255)  # 5: of sshpass; 255: of ssh
 QUIET = {"ansible_no_target_syslog": True}
 # Modes that only inspect, and modules without modes; the others may download, build or measure for hours.
@@ -72,7 +76,7 @@ class NodeAction(ActionBase):
             if answer.get("failed") and NO_TTY in output_of(answer):
                 answer = self._answer(name, arguments, task_vars, more)
         if answer.get("failed") and NO_ROOM.search(output_of(answer)):
-            raise no_room(output_of(answer))
+            raise self._no_room(output_of(answer))
         return self._passed(name, form_name(arguments), answer)
 
     def _answer(self, name: str, arguments: Result, variables: Any, more: Result) -> Result:
@@ -108,7 +112,17 @@ class NodeAction(ActionBase):
         except AnsibleConnectionFailure:
             if self._said["rc"] in NOT_RUN:
                 raise
-        raise no_room(f"{self._said['stderr']} {self._said['stdout']}")
+        raise self._no_room(f"{self._said['stderr']} {self._said['stdout']}")
+
+    def _no_room(self, said: str) -> AnsibleActionFail:
+        """Of a node that does not take Ansible's own files: what its shell tells of its disk, in the words of our modules."""
+        fault = told_fault(str(self._low_level_execute_command(DISK_COMMAND).get("stdout", ""))[:DISK_LIMIT])
+        if fault is not None:
+            return AnsibleActionFail(fault)
+        found = NO_ROOM.search(said)
+        text = said[max(0, said.rfind("\n", 0, found.start())):] if found else said
+        why = "the node's disk is full or read-only" if found else "Ansible cannot make its temporary directory on the node"
+        return AnsibleActionFail(f"{why}: {shortened(' '.join(text.split()), SAID)}")
 
     def packed(self, name: str, arguments: Result) -> Result:
         """Of a module of ours, what the task did not say itself is one option: entry/response.py unpacks it."""
@@ -172,6 +186,11 @@ class NodeAction(ActionBase):
             answer: Result = action.run(task_vars={**variables, **QUIET})
         except wire.Exceeded as error:
             raise AnsibleActionFail(str(error)) from None
+        except AnsibleConnectionFailure as error:  # as in _make_tmp_path, which is not this action's
+            ended = ENDED.search(str(error))
+            if NO_ROOM.search(str(error)) or (ended is not None and int(ended[1]) not in NOT_RUN):
+                raise self._no_room(str(error)) from None
+            raise
         return answer
 
     def run_in_background(self, name: str, arguments: dict[str, Any], variables: dict[str, Any], *, seconds: int = 14400) -> Result:
@@ -227,14 +246,6 @@ def form_name(arguments: dict[str, Any]) -> str | None:
 def output_of(answer: Result) -> str:
     """What came in place of a module's answer."""
     return f"{answer.get('module_stderr', '')} {answer.get('module_stdout', '')}"
-
-
-def no_room(said: str) -> AnsibleActionFail:
-    """Of a node that does not take Ansible's own files."""
-    found = NO_ROOM.search(said)
-    text = said[max(0, said.rfind("\n", 0, found.start())):] if found else said
-    why = "the node's disk is full or read-only" if found else "Ansible cannot make its temporary directory on the node"
-    return AnsibleActionFail(f"{why}: {shortened(' '.join(text.split()), SAID)}")
 
 
 def text_of(warning: Any) -> str:

@@ -14,9 +14,11 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity i
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import MOUNTS, Evidence
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity
 
+from . import node_disk
+
 MARK = "#railwright:"
 LIMIT = 64 * 1024  # characters of an answer; a login may print some before it
-SECTIONS = ("uid", "kernel", "arch", "clock", "synchronised", "init", "free", "python", "os")
+SECTIONS = ("uid", "kernel", "arch", "clock", "synchronised", "init", "free", "disks", "python", "os")
 # Where ansible-core itself looks (INTERPRETER_PYTHON_FALLBACK), and EL 8's own.
 INTERPRETERS = "python3 python3.13 python3.12 python3.11 python3.10 python3.9 python3.8 python3.7 python3.6 /usr/libexec/platform-python"
 SCRIPT = f"""
@@ -28,6 +30,8 @@ echo '{MARK}clock'; date +%s
 echo '{MARK}synchronised'; timedatectl show -p NTPSynchronized --value 2>/dev/null
 echo '{MARK}init'; cat /proc/1/comm 2>/dev/null
 echo '{MARK}free'; df -Pk {" ".join(MOUNTS)} 2>/dev/null
+echo '{MARK}disks'
+{node_disk.SCRIPT}
 echo '{MARK}python'
 for name in "$@" {INTERPRETERS}; do
   full=$(command -v "$name" 2>/dev/null) || continue

@@ -10,6 +10,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight imp
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import PRESENT, Change, Problem, as_dicts, change_as_dict
 
+from .node_disk import told_fault
 from .node_probe import ProbeError, Python, bootstrap_argv, choose_python, command_line, evidence_of, fit, identity_of, parse_probe, too_new
 
 NO_PYTHON = "the node has no Python: what else differs can be planned once apply has brought it"
@@ -31,6 +32,9 @@ def judged_probe(spec: Spec, node: str, told: Told, explicit: str | None) -> dic
         probe = parse_probe(told.stdout)
     except ProbeError as error:
         return {"failed": True, "msg": f"{error}; exit {told.rc}: {told.stderr.strip()[-500:]}"}
+    fault = told_fault(probe.sections["disks"])
+    if fault is not None:
+        return {"failed": True, "msg": fault}
     python = choose_python(probe.pythons, core_version, explicit)
     identity = identity_of(probe, node, python)
     evidence = evidence_of(probe, told.sent, told.received)

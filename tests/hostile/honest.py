@@ -111,6 +111,7 @@ systemd
 #railwright:free
 Filesystem 1024-blocks Used Available Capacity Mounted on
 /dev/vda 100000000 1000 99999000 1% /
+#railwright:disks
 #railwright:python
 3.11.2 /usr/bin/python3
 #railwright:os

@@ -20,14 +20,15 @@ from .test_plain_plays import PLAYBOOK
 FILL = "mount -t tmpfs -o size=1m tmpfs {0}\nhead -c 1M /dev/zero > {0}/filler"
 # Of each node: what is done to its file systems, its own variables, and what is said of it.
 NODES = {
-    "full": (FILL.format("/var/lib"), {}, "/var/lib is on a file system that is full (0 of 1 MiB free)"),
-    "fixed": ("mount --bind /etc /etc\nmount -o remount,bind,ro /etc", {}, "/etc is on a file system that is mounted read-only"),
+    "full": (FILL.format("/var/lib"), {}, "/var/lib is full (0 of 1 MiB free)"),
+    "fixed": ("mount --bind /etc /etc\nmount -o remount,bind,ro /etc", {}, "/etc is mounted read-only"),
     # Python looks in its working directory too.
     "python": ("\n".join(FILL.format(place) for place in ("/tmp", "/var/tmp")) + "\ncd /var/tmp", {},
-               "the node's disk is full or read-only: FileNotFoundError: [Errno 2] No usable temporary directory found in"),
+               "/tmp is full (0 of 1 MiB free)"),
     "file": ("mount -t tmpfs -o ro tmpfs /mnt", {"ansible_pipelining": False, "ansible_remote_tmp": "/mnt/tmp"},
              "the node's disk is full or read-only: mkdir: cannot create directory"),
 }
+PLAYS = ("drift", "plan", "apply", "facts", "validate")
 DISKS = f'''
 import shlex
 from ansible.plugins.connection.local import Connection as Local
@@ -60,7 +61,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
     hosts = {name: {**common, **variables} for name, (_setup, variables, _text) in NODES.items()}
     (directory / "hosts.yml").write_text(json.dumps({"all": {"children": {"rdma": {"hosts": hosts}}}}))
     (directory / "disks.py").write_text(DISKS)
-    plays = ("drift", "plan", "apply")
+    plays = PLAYS
     environment = {"HOME": str(directory), "LANG": "C.UTF-8", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".dev"),
                    "ANSIBLE_CONNECTION_PLUGINS": str(directory)}
     commands = [{"argv": [PLAYBOOK, "-i", "hosts.yml", f"railwright.rdma.{play}"], "cwd": str(directory), "env": environment}
@@ -68,7 +69,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
     return dict(zip(plays, run_there(directory, commands), strict=True))
 
 
-@pytest.mark.parametrize("play", ["drift", "plan", "apply"])
+@pytest.mark.parametrize("play", PLAYS)
 @pytest.mark.parametrize("node", sorted(NODES))
 def test_the_node_is_failed_with_the_reason(told: dict[str, Said], play: str, node: str) -> None:
     output = told[play].output

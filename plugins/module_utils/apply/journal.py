@@ -69,7 +69,8 @@ class Journal:
             entry.update(as_json(self._host.snapshot(op.path)))
             entry["left"] = None if op.kind == "remove" else left or digest(op.content.encode("utf-8"))
         elif op.kind == "value":
-            entry["content"] = op.undo[0][0] if op.undo else self._host.line(op.path)
+            entry["was"] = self._host.line(op.path)
+            entry["content"] = op.undo[0][0] if op.undo else entry["was"]
             if entry["content"] is None:
                 raise RailwrightError("%s cannot be read, so it could not be restored" % op.path)
             entry["wrote"] = op.content

@@ -48,17 +48,37 @@ def roll_back(host: Host, entries: Sequence[Dict[str, Any]]) -> List[str]:
 def undo_entry(host: Host, entry: Dict[str, Any]) -> None:
     kind = entry["kind"]
     if kind in ("write", "remove"):
-        host.restore(entry["path"], snapshot_of(entry))
+        if not as_before(host, entry):
+            host.restore(entry["path"], snapshot_of(entry))
         sweep(host, entry)
         for directory in entry["directories"]:
-            host.rmdir(directory)
+            if host.exists(directory):  # a read-only file system refuses it also for what is not there
+                host.rmdir(directory)
     elif kind == "value":
-        host.set_value(entry["path"], entry["content"])
+        if not as_before(host, entry):
+            host.set_value(entry["path"], entry["content"])
     elif kind == "run":
         for argv in entry["undo"]:
             result = host.run(argv, timeout=max(COMMAND_SECONDS, entry.get("seconds", 0)))  # a flash takes as long backwards
             if not result.ok and not stays_loaded(argv, result.err):
                 raise RailwrightError("%s: exit %d: %s" % (" ".join(argv), result.rc, result.err.strip()[-500:]))
+
+
+def as_before(host: Host, entry: Dict[str, Any]) -> bool:
+    """Whether a file, or a value, is as its entry keeps it. What took no effect takes no undo either: an immutable file, a refused value.
+
+    A value that was written is undone all the same: one that reads as before need not be in effect as before.
+    """
+    if entry["kind"] == "value":
+        return not entry["done"] and "was" in entry and host.line(entry["path"]) == entry["was"]
+    kept = snapshot_of(entry)
+    try:
+        here = host.snapshot(entry["path"])
+    except OSError:
+        return False
+    if here is not None and kept is not None and kept.attributes is None:
+        here = here._replace(attributes=None)
+    return here == kept
 
 
 def stays_loaded(argv: Sequence[str], err: str) -> bool:

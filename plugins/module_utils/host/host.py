@@ -122,6 +122,19 @@ class Host(Writer):
         """What statvfs(2) says of the file system that a path is on; None when it is absent."""
         return self._asked(os.statvfs, path)
 
+    def sync_fault(self, path: str) -> Optional[int]:
+        """What keeps the file system of a directory from writing, by fsync(2) of it, which changes nothing; None where nothing does."""
+        fd = self._asked(lambda place: os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), path)
+        try:
+            if fd is not None:
+                os.fsync(fd)
+        except OSError as error:
+            return error.errno if error.errno in (errno.EROFS, errno.EIO) else None  # others cannot sync a directory at all
+        finally:
+            if fd is not None:
+                os.close(fd)
+        return None
+
     def which(self, tool: str) -> Optional[str]:
         """The node's own path of a tool; sbin is searched for ordinary users too."""
         for directory in SEARCH_PATH.split(":"):

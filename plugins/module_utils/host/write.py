@@ -7,9 +7,11 @@ label among them; one that is new gets the label that the node's policy wants.
 
 import contextlib
 import errno
+import fcntl
 import os
 import re
 import stat
+import struct
 from typing import Iterable, Iterator, NamedTuple, Optional, Sequence, Tuple, Union
 
 SNAPSHOT_LIMIT = 64 * 1024 * 1024  # files of /etc that we replace have kilobytes; this only keeps a journal from filling the disk
@@ -18,6 +20,9 @@ ATTRIBUTES = ("system.posix_acl_access", "security.", "trusted.", "user.")
 SIGNATURES = ("security.ima", "security.evm")  # the kernel's own, of one content and one inode
 CAPABILITY = "security.capability"  # goes with the content: the kernel takes it away when a file is written
 Attributes = Tuple[Tuple[str, bytes], ...]
+GET_FLAGS = 0x80086601  # FS_IOC_GETFLAGS of linux/fs.h on x86-64 and arm64; what lsattr asks
+FLAGS = ((0x10, "immutable", "i"), (0x20, "append-only", "a"))  # FS_IMMUTABLE_FL, FS_APPEND_FL: no rename, no unlink, not by root either
+READ_ONLY = 1  # ST_RDONLY
 PREFIX = ".railwright-"
 TEMPORARY = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")  # as mkstemp calls them
 
@@ -107,6 +112,26 @@ class Writer:
                 with contextlib.suppress(OSError):  # it harms nobody: nothing reads files of this name
                     os.unlink(os.path.join(directory, name))
 
+    def obstacle(self, path: str, *, removing: bool = False) -> Optional[str]:
+        """Why ``write`` or ``remove`` would fail by the marks of the file or its directory, in one sentence; None where none is found."""
+        named = self.path(path)
+        full = named if removing else os.path.realpath(named)
+        if removing and not os.path.lexists(full):
+            return None
+        if os.path.exists(named) and not os.path.isfile(named):
+            masked = os.path.realpath(named) == os.devnull
+            return "%s %s" % (named, "leads to /dev/null, which masks it; to allow it: rm " + named if masked else "is not a regular file")
+        directory = os.path.dirname(full)
+        while not os.path.isdir(directory):
+            directory = os.path.dirname(directory)
+        for place in (full, directory):
+            for flag, name, letter in FLAGS:
+                if _flags(place) & flag:
+                    return "%s is %s; to allow it: chattr -%s %s" % (place, name, letter, place)
+        if os.statvfs(directory).f_flag & READ_ONLY:
+            return "%s is on a file system that is mounted read-only" % directory
+        return None
+
     def create(self, path: str, content: str, mode: int = 0o644) -> bool:
         """A new file, whole from its first moment on: a link to what was written beside it. False where there is one. Raises OSError."""
         try:
@@ -122,6 +147,8 @@ class Writer:
         directory = os.path.dirname(full)
         import tempfile  # brings shutil and random, which no inspection needs
 
+        if not new and os.path.lexists(full) and not os.path.isfile(full):  # /dev/null, say, where a link masks a unit
+            raise OSError(errno.EINVAL, "is not a regular file", full)
         made = self._make(directory)
         fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
         try:
@@ -240,6 +267,23 @@ class Writer:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def _flags(full: str) -> int:
+    """The inode flags of a file or directory; 0 where it has none, or there is none."""
+    try:
+        state = os.lstat(full)
+        if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):  # a device's driver may mean something else by the number
+            return 0
+        fd = os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        return int(struct.unpack_from("i", fcntl.ioctl(fd, GET_FLAGS, b"\0" * 8))[0])
+    except OSError:  # a file system without flags
+        return 0
+    finally:
+        os.close(fd)
 
 
 def _attributes(file: Union[int, str]) -> Attributes:

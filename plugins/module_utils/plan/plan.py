@@ -7,6 +7,7 @@ validation reports what is left of it, so the three cannot disagree.
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..areas.common.units import mask_of, masked_problem
 from ..errors import PlanDiverged, RailwrightError
 from ..formats.masking import masked_change
 from ..host.host import Host
@@ -15,6 +16,8 @@ from ..spec.model import Spec
 from ..types import Change, Identity, Problem, change_as_dict
 from .areas import AREAS, BY_NAME, Area
 from .preflight import observe_preflight, preflight_problems
+
+STARTING = ("enable", "start", "restart", "add-wants")  # what systemd does with no unit that is masked
 
 
 class Plan(NamedTuple):
@@ -67,7 +70,24 @@ def make_plan(
         problems.extend(problem for problem in found if problem not in problems)
         changes.extend(masked_change(change) for change in area.plan(desired, observed))
         notes.extend(area.notes(desired, observed))
+    named = {(problem.area, problem.subject) for problem in problems}
+    problems += [item for item in obstacles(host, changes) if (item.area, item.subject) not in named]
     return Plan(identity, tuple(changes), tuple(problems), management, tuple(notes))
+
+
+def obstacles(host: Host, changes: Sequence[Change]) -> List[Problem]:
+    """Files that nobody can replace or remove as they lie there, and units that are masked: an apply would find out half-way."""
+    found: Dict[str, Problem] = {}
+    written = {op.path for change in changes for op in change.ops if op.kind == "write"}
+    for area, op in ((change.area, op) for change in changes for op in change.ops):
+        why = host.obstacle(op.path, removing=op.kind == "remove") if host.live and op.kind in ("write", "remove") else None
+        if why is not None:
+            found.setdefault(op.path, Problem(area, "file " + op.path, why))
+        for unit in op.argv[2:] if op.argv[:1] == ("systemctl",) and op.argv[1] in STARTING else ():
+            mask = None if unit.startswith("-") else mask_of(host, unit)
+            if mask is not None and mask not in written:
+                found.setdefault(mask, masked_problem(area, unit, mask))
+    return list(found.values())
 
 
 def check_expected(changes: Sequence[Change], expected: Optional[Sequence[str]]) -> None:

@@ -12,7 +12,7 @@ from ..areas.common.units import DIRECTORIES
 from ..host.host import Host
 from ..types import AT_BOOT, Change, Op, needs_consent
 from .areas import BY_NAME
-from .plan import Plan
+from .plan import Plan, obstacles
 
 NOT_ASKED, CONSENT, NEEDS = "not asked", "consent", "needs"
 LOADERS = ("modprobe", "rmmod", "insmod", "dkms")
@@ -51,7 +51,8 @@ def cut_plan(
                 kept.append(change)
             else:
                 left.append(SkippedChange(change, NEEDS, "needs %s first, which is left out" % first.key, first.key))
-    return plan._replace(changes=tuple(kept)), tuple(left)
+    passed = set(obstacles(host, [item.change for item in left])) - set(obstacles(host, kept))
+    return plan._replace(changes=tuple(kept), problems=tuple(item for item in plan.problems if item not in passed)), tuple(left)
 
 
 def builds_on(host: Host, change: Change, earlier: Change) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..apply.confirm import Switch, journalled
 from ..apply.journal import Journal, Point, digest, snapshot_of, write_document
-from ..apply.transaction import COMMAND_SECONDS, fail, stays_loaded
+from ..apply.transaction import COMMAND_SECONDS, as_before, fail, stays_loaded
 from ..errors import RailwrightError
 from ..host.host import Host
 from ..types import Op
@@ -70,7 +70,7 @@ def undo(host: Host, entry: Dict[str, Any], journal: Journal) -> None:
         for index, argv in enumerate(entry["undo"]):  # "true": without an undo it would count as a refresh
             run_one(host, journal, entry, argv, (entry["argv"],) if index == 0 else (("true",),))
     elif kind == "value":
-        if not host.exists(path):
+        if not host.exists(path) or as_before(host, entry):
             return  # the plan has said so
         now = host.line(path)
         back = entry.get("wrote") if entry.get("left") == now else now  # some read otherwise than they are written
@@ -79,11 +79,8 @@ def undo(host: Host, entry: Dict[str, Any], journal: Journal) -> None:
         host.set_value(path, entry["content"])
         journal.done(mine)
     else:
-        kept = snapshot_of(entry)
-        here = host.snapshot(path)
-        if here is not None and kept is not None and kept.attributes is None:
-            here = here._replace(attributes=None)
-        if here != kept:
+        if not as_before(host, entry):
+            kept = snapshot_of(entry)
             op = Op("remove" if kept is None else "write", path, "", 0, (), ())
             mine = journal.record(entry["change"], op, disruption, digest(None if kept is None else kept.content))
             host.restore(path, kept)

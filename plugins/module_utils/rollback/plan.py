@@ -130,6 +130,11 @@ def judge(host: Host, target: Target, found: TargetState, force: Sequence[str]) 
     """Somebody else's change since: not what the runs left, and not what is to come back either."""
     if found.trouble is not None:
         return Problem(target.area, target.path, found.trouble)
+    held = None
+    if target.kind == "file" and (found.now, found.words) != (target.wanted, target.words):
+        held = host.obstacle(target.path, removing=target.words is None)
+    if held is not None:
+        return Problem(target.area, target.path, held)
     if not target.judged or found.now == target.wanted or found.now in target.accepted or target.path in force:
         return None
     if target.kind == "value" and found.now is None:  # its interface or module is gone, and the value with it

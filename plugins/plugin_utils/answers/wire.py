@@ -20,6 +20,9 @@ BYTES = 32 * 1024 * 1024  # the largest answers, logs of nccl-tests, are below 8
 FILE_BYTES = 512 * 1024 * 1024  # a build of nccl-tests has 20 to 60 MB
 # A look has a time limit of its own for each of its commands; a change may build modules, flash firmware or wait for a lock.
 INSPECT_S, CHANGE_S = 900.0, 4 * 3600.0
+BEGIN_S = 120.0  # for the first words: a login shell, sudo, the probe
+SILENT = ("the node gave no answer within %g s; the connection was closed. Its login shell or sudo may ask something, or a file system "
+          "that it needs may not answer, such as a home on NFS: log in by hand, or as another user, to see")
 TICK_S = 0.05
 LIMIT_VARIABLE = "RAILWRIGHT_ANSWER_SECONDS"  # in the environment: shortens both; docs/security.md
 
@@ -99,7 +102,7 @@ class _Watch(threading.Thread):
             if read_so_far() - self._first > self._most:
                 self.why = f"the node answered more than {self._most >> 20} MiB; the connection was closed"
             elif time.monotonic() > self._end:
-                self.why = f"the node gave no answer within {self._seconds:g} s; the connection was closed"
+                self.why = SILENT % self._seconds
             if self.why is not None:
                 end_children()  # again and again: Ansible may try once more
 

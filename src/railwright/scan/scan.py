@@ -23,9 +23,7 @@ from railwright.scan.faults import Unreachable, fault_text
 from railwright.scan.login import ByAnsible, Login, Logins
 from railwright.scan.questions import Asked, Question
 
-BEGIN_S, END_S = 120.0, 10.0  # until our first line: a login shell, sudo, the probe; and after the answer
-NOT_BEGUN = "nothing of ours began on the node within %g s: its login shell or sudo asks something, or hangs; log in by hand to see"
-NO_ANSWER = "the node gave no answer within %g s; the connection was closed"
+END_S = 10.0  # after the answer
 AT_ONCE = 64  # nodes; each holds at most wire.BYTES, and usually a five-hundredth of it
 OPENSSH = re.compile(r"SSH-2\.0-OpenSSH_([0-9]{1,2})\.([0-9]{1,2})")
 FIRST_MLKEM = (9, 9)  # OpenSSH's release notes: mlkem768x25519-sha256, the one post-quantum exchange that asyncssh has too
@@ -75,18 +73,18 @@ class Ssh:
         channel, _session = await connection.create_session(lambda: dialogue, command.line, encoding=None)
         try:
             async with asyncio.timeout(wire.within(wire.INSPECT_S)):
-                await asyncio.wait((begun := asyncio.ensure_future(dialogue.begun.wait()), dialogue.heard), timeout=wire.within(BEGIN_S),
-                                   return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait((begun := asyncio.ensure_future(dialogue.begun.wait()), dialogue.heard),
+                                   timeout=wire.within(wire.BEGIN_S), return_when=asyncio.FIRST_COMPLETED)
                 begun.cancel()
                 if not dialogue.begun.is_set() and not dialogue.heard.done():
-                    raise Refused(NOT_BEGUN % wire.within(BEGIN_S), began=False)
+                    raise Refused(wire.SILENT % wire.within(wire.BEGIN_S), began=False)
                 heard = await dialogue.heard
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(END_S):
                         await channel.wait_closed()  # the status comes last
                 return heard._replace(status=channel.get_exit_status())
         except TimeoutError:
-            raise Refused(NO_ANSWER % wire.within(wire.INSPECT_S), began=True) from None
+            raise Refused(wire.SILENT % wire.within(wire.INSPECT_S), began=dialogue.begun.is_set()) from None
 
     async def close(self) -> None:
         await self._connections.close()

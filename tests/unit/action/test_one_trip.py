@@ -111,11 +111,33 @@ def test_a_connection_without_the_choice_is_left_alone(monkeypatch: pytest.Monke
     assert task.pipelined == [False]
 
 
-def test_a_module_that_finds_no_room_is_a_disk_that_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("disk", "text"), [
+    ("place /tmp\nsize /tmp 4096 256 0 0 0 0\nmount 1 0 0:1 / /tmp rw - tmpfs tmpfs rw\n", "/tmp is full (0 of 1 MiB free)"),
+    ("", "the node's disk is full or read-only: FileNotFoundError: [Errno 2] No usable temporary directory found in ['/tmp']")])
+def test_a_module_that_finds_no_room_is_a_disk_that_takes_nothing(monkeypatch: pytest.MonkeyPatch, disk: str, text: str) -> None:
+    """In the words of our modules, which are the same by every way."""
+    asking = Asking(monkeypatch, {}, {**FAILURE, "module_stderr": TRACEBACK})
+    monkeypatch.setattr(ActionBase, "_low_level_execute_command", lambda *_given, **_named: {"rc": 0, "stdout": disk, "stderr": ""})
     with pytest.raises(AnsibleActionFail) as failed:
-        Asking(monkeypatch, {}, {**FAILURE, "module_stderr": TRACEBACK}).ask()
-    assert str(failed.value) == ("the node's disk is full or read-only: FileNotFoundError: [Errno 2] No usable temporary directory "
-                                 "found in ['/tmp']")
+        asking.ask()
+    assert str(failed.value) == text
+
+
+@pytest.mark.parametrize(("said", "failed"), [
+    ("Failed command was: mkdir, exited with result 1", True), ("mkdir: x: No space left on device", True),
+    ("Failed command was: mkdir, exited with result 255", False), ("Data could not be sent to remote host", False)])
+def test_nor_is_one_whose_directory_an_action_of_ansible_s_cannot_make(monkeypatch: pytest.MonkeyPatch, said: str, *, failed: bool) -> None:
+    asking = Asking(monkeypatch, {})
+
+    class Builtin:
+        def run(self, task_vars: Any) -> None:
+            raise AnsibleConnectionFailure(said)
+
+    asking.action._shared_loader_obj = SimpleNamespace(action_loader=SimpleNamespace(get=lambda *_given, **_named: Builtin()))
+    asking.action._task.copy = lambda: asking.action._task
+    monkeypatch.setattr(ActionBase, "_low_level_execute_command", lambda *_given, **_named: {"rc": 0, "stdout": "", "stderr": ""})
+    with pytest.raises(AnsibleActionFail if failed else AnsibleConnectionFailure):
+        asking.action._builtin("ansible.builtin.copy", {}, {}, 60)
 
 
 @pytest.mark.parametrize(("rc", "said", "text"), [

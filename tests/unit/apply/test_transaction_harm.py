@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Appl
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Change, Op, remove_file, run, set_value, write_file
+from file_marks import NEEDS_ROOT, marked
 from rooted import RootedHost, change
 
 FAIL = change(run(("false",)), what="the one that fails")
@@ -122,6 +124,42 @@ def test_a_removed_link_is_a_link_again(host: RootedHost, tmp_path: Path) -> Non
         carry_out(host, change(remove_file("/etc/link")), FAIL)
     assert (tmp_path / "etc/link").readlink() == Path("target")
     assert (tmp_path / "etc/target").read_text() == "kept\n"
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("op", [write_file("/etc/fixed", "ours\n"), remove_file("/etc/fixed")], ids=["write", "remove"])
+def test_what_never_changed_needs_no_undoing(host: RootedHost, tmp_path: Path, op: Op) -> None:
+    """An immutable file takes the undo no more than the effect; it is as it was."""
+    for name in ("fixed", "other"):
+        (tmp_path / "etc" / name).write_text("before\n")
+    with (
+        marked(tmp_path / "etc/fixed"),
+        pytest.raises(ApplyError, match=r"Operation not permitted\. Everything was rolled back") as caught,
+    ):
+        carry_out(host, change(write_file("/etc/other", "ours\n")), change(op))
+    assert caught.value.rolled_back
+    assert [(tmp_path / "etc" / name).read_text() for name in ("fixed", "other")] == ["before\n"] * 2
+
+
+@NEEDS_ROOT
+def test_what_became_immutable_after_its_change_is_not_as_it_was(host: RootedHost, tmp_path: Path) -> None:
+    file = tmp_path / "etc/file"
+    file.write_text("before\n")
+    with marked(file):  # until its end
+        subprocess.run(("chattr", "-i", file), check=True)
+        with pytest.raises(ApplyError, match=r"ROLLBACK INCOMPLETE: test: something: .*Operation not permitted") as caught:
+            carry_out(host, change(write_file("/etc/file", "ours\n"), run(("chattr", "+i", str(file)))), FAIL)
+    assert not caught.value.rolled_back
+
+
+def test_a_value_that_the_kernel_refused_is_not_written_back(host: RootedHost, tmp_path: Path) -> None:
+    class Refusing(RootedHost):
+        def set_value(self, path: str, value: str) -> None:
+            raise OSError(16, "Device or resource busy", path)
+
+    (tmp_path / "etc/value").write_text("off [on]\n")
+    with pytest.raises(ApplyError, match=r"busy\. Everything was rolled back"):
+        carry_out(Refusing(tmp_path), change(set_value("/etc/value", "off", "on")))
 
 
 def test_directories_that_were_made_go_again_and_others_stay(host: RootedHost, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import (
     set_value,
     write_file,
 )
+from file_marks import NEEDS_ROOT, marked
 from rooted import RootedHost
 
 PLATFORM = Platform("debian", "12", "bookworm", (), "Debian GNU/Linux 12", "debian", "apt")
@@ -94,6 +95,17 @@ def test_back_before_the_last_run_and_before_the_first(root: Path) -> None:
     back(root, "a", "r2")
     assert tree(root) == before
     assert not (root / "etc/new").exists(), "directories that the run made go as well"
+
+
+@NEEDS_ROOT
+def test_a_file_that_cannot_be_put_back_is_said_before(root: Path) -> None:
+    """One that is as it was is no obstacle."""
+    done(root, "a", change(write_file("/etc/kept", "by a\n")), change(write_file("/etc/kept", "original\n", 0o640)))
+    done(root, "b", change(write_file("/etc/made", "by b\n")))
+    with marked(root / "etc/kept"), marked(root / "etc/made"):
+        assert [(item.subject, item.message.partition(";")[0]) for item in planned(root, "a").problems] == [
+            ("/etc/made", f"{root}/etc/made is immutable")]
+    assert planned(root, "a").problems == ()
 
 
 def test_another_mode_alone_is_a_change_too(root: Path) -> None:

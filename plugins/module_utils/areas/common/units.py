@@ -12,9 +12,10 @@ from ...host.host import Host
 from ...types import AT_BOOT, UNIT, Change, Op, Problem, Subject, remove_file, run
 from .files import FileState, observe_file, plan_file
 
-DIRECTORY = "/etc/systemd/system"
+DIRECTORY, RUNTIME = "/etc/systemd/system", "/run/systemd/system"
 # No undo: apply repeats commands without one after a roll back, so systemd sees the restored files.
 RELOAD = run(("systemctl", "daemon-reload"))
+MASK = "/dev/null"
 _OPPOSITE = {"enable": "disable", "disable": "enable", "start": "stop", "stop": "start"}
 
 
@@ -62,7 +63,7 @@ def observe_unit(host: Host, unit: Unit) -> UnitState:
     if unit.running:
         active = host.run(("systemctl", "is-active", unit.name)).out.strip() == "active"
     link = "%s/%s.wants/%s" % (DIRECTORY, unit.wanted_by, unit.name)
-    return UnitState(observe_file(host, "%s/%s" % (DIRECTORY, unit.name)), host.readlink(link) is not None, active)
+    return UnitState(observe_file(host, "%s/%s" % (DIRECTORY, unit.name)), pulls_in(host, link), active)
 
 
 def plan_unit(area: str, unit: Unit, state: UnitState, why: str, source: str) -> List[Change]:
@@ -91,7 +92,6 @@ class DaemonState(NamedTuple):
 
     unit: str
     installed: bool
-    masked: bool
     enabled: bool
     active: Optional[bool]
 
@@ -99,13 +99,13 @@ class DaemonState(NamedTuple):
 def observe_daemon(host: Host, unit: str) -> DaemonState:
     installed = any(host.exists("%s/%s" % (directory, unit)) for directory in DIRECTORIES)
     answer = host.run(("systemctl", "is-active", unit)).out.strip() if installed else ""
-    return DaemonState(unit, installed, host.readlink("%s/%s" % (DIRECTORY, unit)) == "/dev/null", wanted_at_boot(host, unit),
-                       answer == "active" if answer else None)
+    enabled = wanted_at_boot(host, unit) and mask_of(host, unit) is None
+    return DaemonState(unit, installed, enabled, answer == "active" if answer else None)
 
 
 def wanted_at_boot(host: Host, unit: str) -> bool:
     """Whether any target or unit pulls it in: a link in a .wants or .requires directory."""
-    return any(host.readlink("%s/%s/%s" % (directory, name, unit)) is not None
+    return any(pulls_in(host, "%s/%s/%s" % (directory, name, unit))
                for directory in DIRECTORIES for name in host.listdir(directory) if name.endswith((".wants", ".requires")))
 
 
@@ -120,8 +120,25 @@ def plan_daemon(area: str, state: DaemonState, why: str, source: str, *, running
     return changes
 
 
-def masked_problem(area: str, state: DaemonState) -> List[Problem]:
-    if not state.masked:
-        return []
-    return [Problem(area, "unit " + state.unit, "is masked (%s/%s leads to /dev/null), so it can never start; systemctl unmask %s" % (
-        DIRECTORY, state.unit, state.unit))]
+def pulls_in(host: Host, link: str) -> bool:
+    """A link in a .wants or .requires directory; one to /dev/null takes the others of its name away (systemd's load-dropin.c)."""
+    target = host.readlink(link)
+    return target is not None and not target.endswith(MASK)
+
+
+def mask_of(host: Host, unit: str) -> Optional[str]:
+    """The file that masks a unit or its template, now or for good; None where none does. An empty file masks too (systemd.unit(5))."""
+    head, at, tail = unit.partition("@")
+    for name in (unit, head + at + "." + tail.rpartition(".")[2]) if at else (unit,):
+        for path in ("%s/%s" % (directory, name) for directory in (DIRECTORY, RUNTIME)):
+            if (host.readlink(path) or "").endswith(MASK) or host.size(path) == 0:
+                return path
+            if host.exists(path):
+                break  # it hides those of its name below
+    return None
+
+
+def masked_problem(area: str, unit: str, path: str) -> Problem:
+    runtime = " --runtime" if path.startswith(RUNTIME) else ""
+    return Problem(area, "unit " + unit, "is masked (%s leads to /dev/null or is empty), so it can never start; systemctl unmask%s %s" % (
+        path, runtime, unit))

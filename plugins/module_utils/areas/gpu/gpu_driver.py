@@ -30,7 +30,7 @@ from ...types import Change, Identity, Op, Problem, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
 from ..common.modules import load_module
 from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages, plan_removals
-from ..common.units import RELOAD, DaemonState, masked_problem, observe_daemon, plan_daemon, systemctl
+from ..common.units import RELOAD, DaemonState, observe_daemon, plan_daemon, systemctl
 
 NAME = "gpu_driver"
 BLACKLIST = "/etc/modprobe.d/railwright-nouveau.conf"
@@ -227,8 +227,6 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
         return [missing_database(NAME, desired.identity.platform.package_manager)]
     changes = package_changes(desired, observed)
     found = hold_conflicts(NAME, changes, observed.holds)
-    for state in observed.daemons:
-        found += masked_problem(NAME, state)
     disk = observed.disk.version
     if not changes and desired.live and desired.wanted and disk is not None and desired.version not in (None, disk):
         found.append(Problem(NAME, "module nvidia", "the packages are of version %s, the module on disk for kernel %s is %s: DKMS did not "

@@ -23,7 +23,7 @@ from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem, run
 from ..common import initramfs
 from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
-from ..common.units import RELOAD, enabled_unit
+from ..common.units import RELOAD, enabled_unit, mask_of, pulls_in
 from .dkms import STACK_MODULES, stack_installed
 
 NAME = "stack"
@@ -228,8 +228,10 @@ def has_unit(host: Host, unit: str) -> bool:
 
 def is_enabled(host: Host, unit: str) -> bool:
     """By its link below any target: vendors have changed which one. systemctl is asked where there is none (init scripts)."""
+    if mask_of(host, unit) is not None:
+        return False
     base = UNIT_DIRECTORIES[0]
     targets = [name for name in host.listdir(base) if name.endswith((".wants", ".requires"))]
-    if any(host.readlink("%s/%s/%s" % (base, name, unit)) is not None for name in targets):
+    if any(pulls_in(host, "%s/%s/%s" % (base, name, unit)) for name in targets):
         return True
     return has_unit(host, unit) and host.run(("systemctl", "is-enabled", unit), 10.0).out.strip() == "enabled"

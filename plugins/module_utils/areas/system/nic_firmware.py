@@ -12,7 +12,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 from ...host.host import Host
 from ...observe import firmware
 from ...observe.firmware import CONFIG_TOOLS, FLASH_TOOLS, Config, Flash, argument_of, device_of, find_tool, same_value
-from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, no_expectation, unreadable
+from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, no_expectation, unreadable, verdict
 from ...spec.model import Spec
 from ...types import AT_BOOT, FIRMWARE, NOW, PCI, PRESENT, Change, Identity, Op, Problem, Subject, Verdict, run, write_file
 from ..common.package_changes import package_change
@@ -27,6 +27,8 @@ STATE = "/var/lib/railwright/nic-firmware"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 SOURCE = "mstconfig(1): set changes the next boot's value"
 WHY = "nic_firmware_config"
+MACHINES = "in a container they belong to the machine below"
+GUEST = "it is a virtual function, and the NIC's firmware is the hypervisor's"
 REBOOT = "what is in flash runs after a reboot"
 HIDDEN = "Some show only while ADVANCED_PCI_SETTINGS is 1 and loaded."
 
@@ -60,19 +62,25 @@ class Observed(NamedTuple):
 def desired(spec: Spec, identity: Identity) -> Desired:
     config = tuple(spec["nic_firmware_config"].items())
     wanted = bool(config or spec["nic_firmware_versions"])
-    drivers = {nic.pci: nic.driver for nic in identity.nics}
-    drivers.update({hca.pci: hca.driver for hca in identity.hcas})
-    nics: Dict[str, Rail] = {}
-    for rail in rail_functions(spec, identity):
-        if wanted and drivers.get(rail.pci) in DRIVERS:
-            nics.setdefault(device_of(rail.pci), rail)
+    nics = rail_nics(spec, identity) if wanted else {}
     notes: List[str] = []
     if wanted and identity.has("container"):
-        notes.append("firmware of NICs is left alone: in a container they belong to the machine below")
+        notes.append("firmware of NICs is left alone: " + MACHINES)
         nics = {}
     elif wanted and not nics:
         notes.append("firmware of NICs: no rail of this node is on an NVIDIA NIC")
     return Desired(config, dict(spec["nic_firmware_versions"]), dict(spec["nic_firmware_images"]), tuple(nics.values()), tuple(notes))
+
+
+def rail_nics(spec: Spec, identity: Identity) -> Dict[str, Rail]:
+    """The NVIDIA NICs that the area is for, by device; another one of the node's (storage, management) is nobody's here."""
+    drivers = {nic.pci: nic.driver for nic in identity.nics}
+    drivers.update({hca.pci: hca.driver for hca in identity.hcas})
+    nics: Dict[str, Rail] = {}
+    for rail in rail_functions(spec, identity):
+        if drivers.get(rail.pci) in DRIVERS:
+            nics.setdefault(device_of(rail.pci), rail)
+    return nics
 
 
 def observe(host: Host, desired: Desired) -> Observed:
@@ -221,8 +229,7 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
     said = list(desired.left_out)
     for nic in observed.nics:
         if nic.guest:
-            said.append("firmware of %s is left alone: it is a virtual function, and the NIC's firmware is the hypervisor's" % (
-                _name_of(nic.target)))
+            said.append("firmware of %s is left alone: %s" % (_name_of(nic.target), GUEST))
             continue
         for name, wanted in desired.config:
             if nic.config is not None and name in nic.config.values and _rebooted_in_vain(nic, name, argument_of(wanted), observed):
@@ -237,19 +244,23 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
 
 
 def judge_firmware(seen: Inspection) -> List[Verdict]:
-    """Each NIC once: two ports have one firmware."""
-    verdicts: List[Verdict] = []
-    judged: List[str] = []
+    """Each NIC that the area is for, once: two ports have one firmware. What the area leaves alone is not failed for what it is."""
+    spec, verdicts = seen.spec, []
+    checks = [("firmware.version", spec["nic_firmware_versions"]), ("firmware.config", spec["nic_firmware_config"])]
+    hcas: Dict[str, Mapping[str, Any]] = {}
     for hca in seen.facts.get("hcas") or []:
-        address = hca.get("pci_address")
-        if address is None or hca.get("vendor_id") != "0x15b3" or device_of(address) in judged:
+        hcas.setdefault(device_of(hca.get("pci_address") or ""), hca)
+    for device, rail in rail_nics(spec, seen.identity).items():
+        hca = hcas.get(device, {})
+        where = VerdictSubject(seen.node, hca.get("name"), None, "%s (%s)" % (hca.get("name", rail.label), device))
+        why = MACHINES if seen.identity.has("container") else GUEST if hca and hca.get("firmware", {}) is None else None
+        if why is not None:
+            verdicts += [verdict(check, where, "skipped", None, None, why) for check, wanted in checks if wanted]
             continue
-        judged.append(device_of(address))
-        where = VerdictSubject(seen.node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), device_of(address)))
         stored = hca.get("firmware") or {}
-        if seen.spec["nic_firmware_versions"]:
-            verdicts.append(_version(where, seen.spec, hca, stored.get("flash")))
-        verdicts += _config(where, seen.spec, stored.get("config"))
+        if spec["nic_firmware_versions"]:
+            verdicts.append(_version(where, spec, hca, stored.get("flash")))
+        verdicts += _config(where, spec, stored.get("config"))
     return verdicts
 
 

@@ -103,7 +103,7 @@ def can_run(desired: Desired, observed: Observed) -> bool:
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     if desired.enabled and observed.unit.load == "masked":
-        return [Problem(NAME, observed.name, "the unit is masked on this node; unmask it, or take the host out of group opensm")]
+        return [Problem(NAME, "unit " + observed.name, "is masked on this node; unmask it, or take the host out of group opensm")]
     return []
 
 

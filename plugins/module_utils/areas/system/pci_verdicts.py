@@ -7,10 +7,12 @@ hypervisor's: what the guest sees of them is not judged.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from ...observe.firmware import device_of
 from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, unreadable, verdict
 from ...spec.match import RailTarget
 from ...spec.model import Spec
 from ...types import Identity, Verdict
+from .nic_firmware import rail_nics
 
 GIB_4 = 1 << 32
 VIRTUAL = "in a virtual machine this is the hypervisor's"
@@ -37,13 +39,14 @@ class Device(NamedTuple):
 def judge_platform(seen: Inspection) -> List[Verdict]:
     node, spec, identity, facts = seen.node, seen.spec, seen.identity, seen.facts
     devices = _devices(node, facts)
+    rails = rail_nics(spec, identity)
     pci = facts.get("pci") or {}
     verdicts = _links(identity, devices)
     for device in devices:
         if device.gpu:
             verdicts.append(_above_4g(device))
         else:
-            verdicts.append(_sriov(spec, device))
+            verdicts.append(_sriov(spec["nic_firmware_config"] if device_of(device.pci) in rails else {}, device))
         verdicts.append(_numa(identity, device, pci.get("numa_nodes")))
     verdicts += _read_requests(spec, identity, devices, seen.targets)
     if devices:
@@ -127,9 +130,8 @@ def _size(size: int) -> str:
     return "%d bytes" % size
 
 
-def _sriov(spec: Spec, device: Device) -> Verdict:
-    """Only said, unless the inventory wants virtual functions."""
-    config = spec["nic_firmware_config"]
+def _sriov(config: Mapping[str, Any], device: Device) -> Verdict:
+    """Only said, unless the inventory wants virtual functions of this NIC."""
     wanted = str(config.get("NUM_OF_VFS", 0)) not in ("0", "False") or str(config.get("SRIOV_EN", 0)) in ("1", "True", "True(1)", "true")
     sriov = device.link.get("sriov")
     found = "%s of %s virtual functions enabled" % (sriov.get("enabled"), sriov.get("total")) if sriov is not None else None

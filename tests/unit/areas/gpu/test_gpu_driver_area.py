@@ -8,6 +8,7 @@ import pytest
 from tests.fixtures import node_gpu
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import gpu_driver
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import obstacles
 
 GPUS = ("0000:1b:00.0", "0000:3b:00.0")
 BRIDGE = "0000:c1:00.0"
@@ -183,9 +184,19 @@ def test_packages_in_place_and_another_module_on_disk(gpu_node: Callable[..., An
 def test_a_masked_unit_is_a_problem(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
     node = gpu_node()
     node.tree.link(f"etc/systemd/system/{PERSISTENCED}", "/dev/null")
-    (problem,) = planner("gpu_driver", node, **WANT).problems()
-    assert problem.endswith(f"systemctl unmask {PERSISTENCED}")
-    assert planner("gpu_driver", node, **WANT, gpu_driver_persistence=False).problems() == []
+    (problem,) = obstacles(node, planner("gpu_driver", node, **WANT).plan())
+    assert problem.message.endswith(f"systemctl unmask {PERSISTENCED}")
+    assert obstacles(node, planner("gpu_driver", node, **WANT, gpu_driver_persistence=False).plan()) == []
+
+
+def test_a_unit_that_was_masked_while_it_runs_does_not_come_with_the_next_boot(
+    gpu_node: Callable[..., Any], planner: Callable[..., Any]
+) -> None:  # fmt: skip
+    node = driven(gpu_node(), NEW)
+    assert planner("gpu_driver", node, **WANT).plan() == []
+    node.tree.link(f"etc/systemd/system/{PERSISTENCED}", "/dev/null")
+    changes = planner("gpu_driver", node, **WANT).plan()
+    assert ([change.what for change in changes], len(obstacles(node, changes))) == ([f"unit {PERSISTENCED} enabled"], 1)
 
 
 def test_a_container_s_module_is_the_machine_s_below(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:

@@ -18,7 +18,7 @@ DEBIAN = 'ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm
 GOOD = {
     "uid": "0\n", "kernel": "6.1.0-26-amd64\n", "arch": "x86_64\n", "synchronised": "yes\n", "init": "systemd\n", "os": DEBIAN,
     "free": "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 9 9 9000000 1% /\n/dev/vda 9 9 9000000 1% /\n",
-    "python": "3.11.2 /usr/bin/python3\n",
+    "python": "3.11.2 /usr/bin/python3\n", "disks": "",
 }  # fmt: skip
 SITE = {"inventory_hostname": "node1", "rdma_fabric": "roce", "rdma_mtu": 9000}
 

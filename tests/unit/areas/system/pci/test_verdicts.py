@@ -11,6 +11,7 @@ import pytest
 from tests.fixtures.node_firmware import HEALTHY, config_table, flash_query
 from tests.fixtures.node_pci import DOWNSTREAM, MIB, config_space, resource
 
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system.nic_firmware import judge_firmware
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
@@ -56,9 +57,11 @@ class Node(TreeHost):
         self.put("proc/cpuinfo", "flags\t\t: fpu hypervisor\n")
         self.put("sys/class/dmi/id/sys_vendor", "QEMU\n")
 
-    def judge(self, **values: Any) -> list[Verdict]:
+    def judge(self, *, count: int = 8, container: bool = False, **values: Any) -> list[Verdict]:
+        """``count``: the first so many HCAs are rails."""
         identity = observe_identity(self)
-        rails = [{"name": f"rail{i}", "match": {"mac": f"b8:ce:f6:00:30:{i:02x}"}, "address": f"10.10.{i}.11/24"} for i in range(8)]
+        identity = identity._replace(capabilities=(*identity.capabilities, "container")) if container else identity
+        rails = [{"name": f"rail{i}", "match": {"mac": f"b8:ce:f6:00:30:{i:02x}"}, "address": f"10.10.{i}.11/24"} for i in range(count)]
         spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": rails, **values}, "node")
         assert spec is not None, findings
         found = [item for _area, item in judge_node(inspection_of("node", spec, identity, observe_facts(self, identity)))]
@@ -284,6 +287,36 @@ def test_firmware_configuration_in_effect(node: Node, row: tuple[str, str, str],
     assert len(found) == 8
     assert (found[0].status, words in found[0].message) == (status, True)
     assert {item.status for item in found[1:]} == {"pass"}
+
+
+def test_firmware_of_a_nic_that_is_no_rail_is_not_judged(node: Node) -> None:
+    """Apply sets the rails' NICs alone: a storage NIC with SR-IOV on would fail for ever, whatever is done."""
+    wanted = {"nic_firmware_config": {"SRIOV_EN": False, "NUM_OF_VFS": 16}, "nic_firmware_versions": {PSID: "28.48.1000"}}
+    node.put("cmd/mstconfig_-d_0000:13:00.0_-e_q", config_table(HCA, {**HEALTHY, "SRIOV_EN": ("False(0)", "True(1)", "True(1)")}))
+    node.drop(f"sys/bus/pci/devices/{HCA}/sriov_totalvfs")
+    first = {item.hca for item in node.sick(**wanted) if item.hca == "mlx5_0"}
+    assert first == {"mlx5_0"}
+    others = [{"name": f"rail{i}", "match": {"mac": f"b8:ce:f6:00:30:{i:02x}"}, "address": f"10.10.{i}.11/24"} for i in range(1, 8)]
+    left = node.judge(**wanted, rails=others)
+    assert [item for item in left if item.hca == "mlx5_0" and (item.check.startswith("firmware.") or item.status == "fail")] == []
+    assert len([item for item in left if item.check == "firmware.version"]) == 7
+
+
+@pytest.mark.parametrize(("container", "words"), [(False, "it is a virtual function"), (True, "belong to the machine below")])
+def test_firmware_that_is_another_machine_s_is_no_verdict(node: Node, *, container: bool, words: str) -> None:
+    node.function(HCA, "device", "0x101e\n")  # a virtual function that a hypervisor passed on
+    found = [item for item in node.judge(count=1, container=container, nic_firmware_config={"ATS_ENABLED": True}) if item.check[0] == "f"]
+    assert [(item.check, item.status, words in item.message) for item in found] == [("firmware.config", "skipped", True)]
+
+
+def test_firmware_of_a_rail_without_an_rdma_device_is_unknown(node: Node) -> None:
+    identity = observe_identity(node)
+    bare = identity._replace(hcas=())
+    spec, _findings = build_spec({"fabric": "roce", "mtu": 9000, "nic_firmware_config": {"ATS_ENABLED": False},
+                                  "rails": [{"name": "rail0", "match": {"mac": "b8:ce:f6:00:30:00"}, "address": "10.10.0.11/24"}]}, "node")
+    assert spec is not None
+    found = judge_firmware(inspection_of("node", spec, bare, {"hcas": []}))
+    assert [(item.check, item.status) for item in found] == [("firmware.config", "unknown")]
 
 
 def test_firmware_configuration_without_the_tool_is_unknown(node: Node) -> None:
