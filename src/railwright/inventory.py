@@ -25,6 +25,7 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.display import Display
 
 import ansible_collections.railwright.rdma
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked_text, without_user
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
@@ -78,6 +79,7 @@ class Inventory:
     index: Index
     connection: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # managed host: its ansible_* variables, or Untemplated
     suspect_facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # host: keys of ours among its cached facts
+    lineage: Mapping[str, tuple[int, frozenset[str]]] = field(default_factory=dict)  # group: its priority, and the groups above it
     options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
 
     def origin(self, host: str, key: str) -> Origin | None:
@@ -97,9 +99,14 @@ def load_inventory(path: Path, limit: str | None = None) -> Inventory:
         raise InputError(f"{path}: does not exist; allowed: an inventory file, or the directory that `railwright init` wrote")
     if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
         raise InputError(f"{path}: cannot be read: permission denied")
-    with uncollected(), compiled_once(), _quiet() as said:
-        index = build_index(path)
-        return _load(path, limit, index, said)
+    try:
+        with uncollected(), compiled_once(), _quiet() as said:
+            index = build_index(path)
+            return _load(path, limit, index, said)
+    except InputError as error:
+        raise InputError(without_user(str(error)), error.file, error.line) from error
+    except (RecursionError, MemoryError) as error:  # in what an INI file, a vault or a template hides
+        raise InputError(f"{path}: a value is nested too deeply to be read") from error
 
 
 def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inventory:
@@ -110,6 +117,10 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
     try:
         manager = _manager(InventoryManager, loader, path, said)
         groups = {str(name): tuple(str(host.name) for host in group.get_hosts()) for name, group in manager.groups.items()}
+        lineage = {
+            str(name): (int(group.priority), frozenset(str(above.name) for above in group.get_ancestors()))
+            for name, group in manager.groups.items()
+        }
         hosts = _managed(manager, path, limit)
         variables = Variables(manager, loader, path)
         membership, values, suspected = {}, {}, {}
@@ -131,7 +142,7 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
         with compiled_once(), _quiet():
             return variables.connection(by_name[name], lambda error: Untemplated(_one_line(error)))
 
-    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), suspected)
+    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), suspected, lineage)
 
 
 def _manager(kind: Any, loader: Any, path: Path, said: list[str]) -> Any:
@@ -145,7 +156,9 @@ def _manager(kind: Any, loader: Any, path: Path, said: list[str]) -> Any:
         reasons = [text for text in reasons if re.search(rf"{own}\W+plugin", text)] or reasons
         why = _of_plugin(reasons[-1]) if reasons else _one_line(error)
         why = why.partition(" Failed to parse inventory with ")[0]
-        raise InputError(f"{path}: is not an inventory: {why[:300]}; allowed: YAML or INI as Ansible reads it") from error
+        place = re.match(r"(\S+):([0-9]{1,9}): ", why)  # of a line of INI
+        at = (place[1], int(place[2])) if place else ()
+        raise InputError(f"{path}: is not an inventory: {why[:300]}; allowed: YAML or INI as Ansible reads it", *at) from error
 
 
 def _managed(manager: Any, path: Path, limit: str | None) -> list[Any]:
@@ -184,8 +197,9 @@ def _untemplated(index: Index, host: str, failed: NotTemplatedError) -> InputErr
     """A key of ours whose template fails: where it is written, and what with."""
     origin = index.find(host, list(failed.groups), failed.key)
     where = f"{origin.file}:{origin.line}: " if origin is not None else ""
-    written = f"{short(plain(failed.raw))}: " if isinstance(failed.raw, str) and "{{" in failed.raw else ""
-    return InputError(f"{where}{failed.key}: {written}on {host}: {_one_line(failed.error)}")
+    written = f"{short(masked_text(plain(failed.raw)))}: " if isinstance(failed.raw, str) and "{{" in failed.raw else ""
+    text = f"{where}{failed.key}: {written}on {host}: {_one_line(failed.error)}"
+    return InputError(text, *((origin.file, origin.line) if origin is not None else ()))
 
 
 def _set_vault_secrets(loader: Any) -> None:

@@ -250,7 +250,7 @@ def bad_input(inventory: Path, form: Format) -> Iterator[None]:
     except InputError as error:
         if form is Format.JSON:
             # Spelt out: the class is in a package that imports Ansible, which may be what does not work.
-            place: dict[str, Any] = {"file": str(inventory), "line": None, "hosts": [], "key": "", "value": None}
+            place: dict[str, Any] = {"file": str(error.file or inventory), "line": error.line, "hosts": [], "key": "", "value": None}
             finding = place | {"message": str(error), "allowed": "", "severity": "error"}
             console.print_json({"findings": [finding], "summary": {"errors": 1, "warnings": 0}})
         raise
