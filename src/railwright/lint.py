@@ -105,7 +105,7 @@ def ways(inventory: Inventory) -> tuple[dict[str, str], list[Finding]]:
             address = own.get("ansible_host") or address
         else:
             address, rest = _way([values.get(name) for name in WAYS])
-        address = str(address or host)
+        address = _named(host, str(address or host))
         if "{" in address or "{" in rest:
             address, rest = _way(_filled(inventory, host, [values.get(name) for name in WAYS]))
             address = str(address or host)
@@ -126,10 +126,14 @@ def _way(said: list[Any]) -> tuple[Any, str]:
     return address or old_address, f"{port or old_port or 22} {more}" if connection in (None, *BY_SSH) else ""
 
 
+def _named(host: str, text: str) -> str:
+    """With templates that name nothing but the host filled in, which is quickly done."""
+    return NAMED.sub(lambda found: host.partition(".")[0] if found[1] else host, text) if "{" in text else text
+
+
 def _filled(inventory: Inventory, host: str, way: list[Any]) -> list[Any]:
-    """Templates that name nothing but the host are quickly filled in; Ansible does all others. One that cannot be filled in stays."""
-    short = host.partition(".")[0]
-    filled = [NAMED.sub(lambda found: short if found[1] else host, part) if isinstance(part, str) else part for part in way]
+    """All others are Ansible's to fill in. One that cannot be stays."""
+    filled = [_named(host, part) if isinstance(part, str) else part for part in way]
     if any(isinstance(part, str) and TEMPLATE.search(part) for part in filled):
         told = inventory.connection.get(host, {})
         filled = ["{" if isinstance(part := told.get(name), Untemplated) else part for name in WAYS]
