@@ -84,7 +84,7 @@ def _check_depth(path: Path, text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=LOADER):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
+        if depth > DEEPEST and event.start_mark is not None:
             mark = event.start_mark
             raise wrong(path, mark.line + 1, f"values are nested more than {DEEPEST} levels deep", mark.column + 1)
 

@@ -5,13 +5,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import SpecBuilder, validate_site
+from railwright.inventories import Given
 from railwright.inventory import GROUP, Inventory, Untemplated, load_inventory, uncollected
 from railwright.inventory_index import Definition, Origin, is_host_name, unread
 from railwright.inventory_values import TEMPLATE, WAYS
@@ -140,7 +140,7 @@ def _filled(inventory: Inventory, host: str, way: list[Any]) -> list[Any]:
     return filled
 
 
-def lint(path: Path, limit: str | None = None) -> list[LintFinding]:
+def lint(path: Given, limit: str | None = None) -> list[LintFinding]:
     """Every finding, in the order of files and lines. Raises InputError when the inventory cannot be read at all."""
     return judge(load_inventory(path, limit))
 
