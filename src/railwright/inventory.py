@@ -158,7 +158,7 @@ def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
         reasons = [text for text in reasons if re.search(rf"{own}\W+plugin", text)] or reasons
         why = _of_plugin(reasons[-1]) if reasons else _one_line(error)
         why = why.partition(" Failed to parse inventory with ")[0]
-        place = re.match(r"(\S+):([0-9]{1,9}): ", why)  # of a line of INI
+        place = re.search(r"(/\S+):([0-9]{1,9}): ", why)  # of a line of INI, up to ansible-core 2.18
         at = (place[1], int(place[2])) if place else ()
         raise InputError(f"{path}: is not an inventory: {why[:300]}; allowed: YAML or INI as Ansible reads it", *at) from error
 

@@ -122,8 +122,10 @@ def _variables(answer: Mapping[str, Any], said: _Said) -> dict[str, str]:
     """NCCL's, by name. NCCL_CONF_FILE and the like are not among them: the node's file has only what the inventory says."""
     found = {}
     for name, value in sorted((answer.get("variables") or {}).items()):
-        if not _VARIABLE.fullmatch(str(name)) or not isinstance(value, str) or not value.isprintable():
-            said.problems.append(f"{name!r} in the node's NCCL settings is no variable with a printable value")
+        if not _VARIABLE.fullmatch(str(name)):  # NCCL, too, gets nothing by a line of nccl.conf that begins so
+            said.notes.append(f"{name!r} in the node's NCCL settings is no name of a variable, and is left out")
+        elif not isinstance(value, str) or not value.isprintable():
+            said.problems.append(f"{name!r} in the node's NCCL settings has no printable value")
         else:
             found[str(name)] = value
     if not found:
