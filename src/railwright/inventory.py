@@ -25,6 +25,7 @@ from ansible.utils.display import Display
 
 import ansible_collections.railwright.rdma
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked_text, without_user
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
@@ -158,8 +159,9 @@ def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
         reasons = [text for text in reasons if re.search(rf"{own}\W+plugin", text)] or reasons
         why = _of_plugin(reasons[-1]) if reasons else _one_line(error)
         why = why.partition(" Failed to parse inventory with ")[0]
-        place = re.search(r"(/\S+):([0-9]{1,9}): ", why)  # of a line of INI, up to ansible-core 2.18
-        at = (place[1], int(place[2])) if place else ()
+        # Up to ansible-core 2.18 the place of a line of INI stands in it.
+        places = [word[:-1].rpartition(":") for word in why.split() if word[:1] == "/" and word[-1:] == ":"]
+        at = next(((file, int(line)) for file, _colon, line in places if is_digits(line)), (None, None))
         raise InputError(f"{path}: is not an inventory: {why[:300]}; allowed: YAML or INI as Ansible reads it", *at) from error
 
 
