@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
+from railwright.inventories import Given, quoted
 from railwright.runs import runs_directory, site_name, site_path
 from railwright.writing import make_directories, write_atomic
 
@@ -107,11 +108,11 @@ SCHEMA = 1
 Seen = dict[str, dict[str, str]]  # node -> key -> when it was first found, ISO 8601
 
 
-def history_path(inventory: Path) -> Path:
+def history_path(inventory: Given) -> Path:
     return runs_directory().parent / "drift" / f"{site_name(inventory)}.json"
 
 
-def read_history(inventory: Path) -> Seen:
+def read_history(inventory: Given) -> Seen:
     """What is known; nothing where the file is missing or damaged, since it is only a memory."""
     try:
         data = read_json(history_path(inventory).read_text(encoding="utf-8"))
@@ -138,7 +139,7 @@ def unasked(known: Iterable[str], silent: Iterable[str]) -> list[str]:
     return [key for key in known if key.startswith("effective: ") and key.endswith(ends)]
 
 
-def write_history(inventory: Path, seen: Seen) -> None:
+def write_history(inventory: Given, seen: Seen) -> None:
     """Raises OSError."""
     path = history_path(inventory)
     make_directories(path.parent, 0o700)
@@ -207,7 +208,7 @@ class Remedy(NamedTuple):
     options: tuple[str, ...] = ()
 
     def line(self, inventory: str, nodes: Iterable[str]) -> str:
-        return shlex.join(("railwright", self.verb, "-i", inventory, "--limit", ",".join(sorted(nodes)), *self.options))
+        return f"railwright {self.verb} -i {quoted(inventory)} {shlex.join(('--limit', ','.join(sorted(nodes)), *self.options))}"
 
 
 def remedy(row: Mapping[str, Any], asked: Asked, consent: Iterable[str], others: Iterable[Mapping[str, Any]]) -> Remedy | None:

@@ -42,9 +42,13 @@ class CommandError(Exception):
 
 
 class InputError(CommandError):
-    """What was typed, or a file that it names, is wrong. No node was contacted."""
+    """What was typed, or a file that it names, is wrong. No node was contacted. ``file``, ``line``: where, if the text says so."""
 
     code = ExitCode.USAGE
+
+    def __init__(self, text: str, file: object = None, line: int | None = None) -> None:
+        super().__init__(text)
+        self.file, self.line = file, line
 
 
 class RunError(CommandError):

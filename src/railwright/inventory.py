@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from ansible import constants
@@ -25,11 +24,14 @@ from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.display import Display
 
 import ansible_collections.railwright.rdma
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked_text, without_user
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 from railwright.ansible_env import COLLECTION, collection_root
 from railwright.exitcodes import InputError
+from railwright.inventories import Given, Inventories, inventories
 from railwright.inventory_index import Index, Origin, build_index
 from railwright.inventory_text import Loader
 from railwright.inventory_values import Layered, NotTemplatedError, Variables, compiled_once
@@ -70,13 +72,14 @@ class Connections(Mapping[str, Mapping[str, Any]]):
 class Inventory:
     """The managed hosts (group rdma, limited) and what the inventory says about each."""
 
-    path: Path
+    path: Inventories
     limit: str | None
     hosts: Mapping[str, Layered]  # plain values; unknown variables are present, but not templated
     groups: Mapping[str, tuple[str, ...]]  # every group with all its hosts, limited or not
     membership: Mapping[str, tuple[str, ...]]  # host: its groups in Ansible's order of rising precedence
     index: Index
     connection: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # managed host: its ansible_* variables, or Untemplated
+    lineage: Mapping[str, tuple[int, frozenset[str]]] = field(default_factory=dict)  # group: its priority, and the groups above it
     options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
 
     def origin(self, host: str, key: str) -> Origin | None:
@@ -90,18 +93,25 @@ def override(inventory: Inventory, values: Mapping[str, Any], options: Mapping[s
     return replace(inventory, hosts=hosts, options=options)
 
 
-def load_inventory(path: Path, limit: str | None = None) -> Inventory:
-    """Read an inventory. Raises InputError with one clear line for everything that keeps it from being read."""
-    if not path.exists():
-        raise InputError(f"{path}: does not exist; allowed: an inventory file, or the directory that `railwright init` wrote")
-    if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
-        raise InputError(f"{path}: cannot be read: permission denied")
-    with uncollected(), compiled_once(), _quiet() as said:
-        index = build_index(path)
-        return _load(path, limit, index, said)
+def load_inventory(given: Given, limit: str | None = None) -> Inventory:
+    """Read inventories as one. Raises InputError with one clear line for everything that keeps it from being read."""
+    named = inventories(given)
+    for path in named:
+        if not path.exists():
+            raise InputError(f"{path}: does not exist; allowed: an inventory file, or the directory that `railwright init` wrote", path)
+        if not os.access(path, os.R_OK | (os.X_OK if path.is_dir() else 0)):
+            raise InputError(f"{path}: cannot be read: permission denied", path)
+    try:
+        with uncollected(), compiled_once(), _quiet() as said:
+            index = build_index(*named)
+            return _load(named, limit, index, said)
+    except InputError as error:
+        raise InputError(without_user(str(error)), error.file, error.line) from error
+    except (RecursionError, MemoryError) as error:  # in what an INI file, a vault or a template hides
+        raise InputError(f"{named}: a value is nested too deeply to be read") from error
 
 
-def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inventory:
+def _load(path: Inventories, limit: str | None, index: Index, said: list[str]) -> Inventory:
     loader = Loader(index.condensed, alone=index.sources == 1)
     # Ansible reads group_vars beside the playbook, too: those of the collection, as in a run, not those of whatever directory this is.
     loader.set_basedir(str(collection_root() / COLLECTION / "playbooks"))
@@ -109,8 +119,12 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
     try:
         manager = _manager(InventoryManager, loader, path, said)
         groups = {str(name): tuple(str(host.name) for host in group.get_hosts()) for name, group in manager.groups.items()}
+        lineage = {
+            str(name): (int(group.priority), frozenset(str(above.name) for above in group.get_ancestors()))
+            for name, group in manager.groups.items()
+        }
         hosts = _managed(manager, path, limit)
-        variables = Variables(manager, loader, path)
+        variables = Variables(manager, loader, *path)
         membership, values = {}, {}
         for host in hosts:
             name = str(host.name)
@@ -128,24 +142,27 @@ def _load(path: Path, limit: str | None, index: Index, said: list[str]) -> Inven
         with compiled_once(), _quiet():
             return variables.connection(by_name[name], lambda error: Untemplated(_one_line(error)))
 
-    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read))
+    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), lineage)
 
 
-def _manager(kind: Any, loader: Any, path: Path, said: list[str]) -> Any:
+def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
     """Ansible's inventory manager. What its plugins said against a file goes to the terminal only; here it is the error."""
     try:
-        return kind(loader=loader, sources=[str(path.absolute())])
+        return kind(loader=loader, sources=[str(one.absolute()) for one in path])
     except AnsibleError as error:
         reasons = [text for text in (" ".join(item.split("<<< caused by")[0].split()) for item in said) if "Failed to parse" in text]
         # Each plugin has tried the file; the one for its form knows what is wrong with it.
-        own = "yaml" if path.is_dir() or path.suffix in (".yml", ".yaml", ".json") else "ini"
+        own = "yaml" if any(one.is_dir() or one.suffix in (".yml", ".yaml", ".json") for one in path) else "ini"
         reasons = [text for text in reasons if re.search(rf"{own}\W+plugin", text)] or reasons
         why = _of_plugin(reasons[-1]) if reasons else _one_line(error)
         why = why.partition(" Failed to parse inventory with ")[0]
-        raise InputError(f"{path}: is not an inventory: {why[:300]}; allowed: YAML or INI as Ansible reads it") from error
+        # Up to ansible-core 2.18 the place of a line of INI stands in it.
+        places = [word[:-1].rpartition(":") for word in why.split() if word[:1] == "/" and word[-1:] == ":"]
+        at = next(((file, int(line)) for file, _colon, line in places if is_digits(line)), (None, None))
+        raise InputError(f"{path}: is not an inventory: {why[:300]}; allowed: YAML or INI as Ansible reads it", *at) from error
 
 
-def _managed(manager: Any, path: Path, limit: str | None) -> list[Any]:
+def _managed(manager: Any, path: Inventories, limit: str | None) -> list[Any]:
     """The hosts of group rdma within the limit; never the implicit localhost."""
     members = manager.groups[GROUP].get_hosts() if GROUP in manager.groups else []
     if not members:
@@ -166,7 +183,7 @@ def _managed(manager: Any, path: Path, limit: str | None) -> list[Any]:
     return hosts
 
 
-def _check_limit(manager: Any, limit: str, path: Path) -> None:
+def _check_limit(manager: Any, limit: str, path: Inventories) -> None:
     """Each name of a limit exists: Ansible itself only warns, and goes on without that host."""
     names = [*manager.groups, *manager.hosts]
     for part in split_host_pattern(limit):
@@ -181,8 +198,9 @@ def _untemplated(index: Index, host: str, failed: NotTemplatedError) -> InputErr
     """A key of ours whose template fails: where it is written, and what with."""
     origin = index.find(host, list(failed.groups), failed.key)
     where = f"{origin.file}:{origin.line}: " if origin is not None else ""
-    written = f"{short(plain(failed.raw))}: " if isinstance(failed.raw, str) and "{{" in failed.raw else ""
-    return InputError(f"{where}{failed.key}: {written}on {host}: {_one_line(failed.error)}")
+    written = f"{short(masked_text(plain(failed.raw)))}: " if isinstance(failed.raw, str) and "{{" in failed.raw else ""
+    text = f"{where}{failed.key}: {written}on {host}: {_one_line(failed.error)}"
+    return InputError(text, *((origin.file, origin.line) if origin is not None else ()))
 
 
 def _set_vault_secrets(loader: Any) -> None:

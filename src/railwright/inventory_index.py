@@ -2,10 +2,10 @@
 """Where every variable of an inventory is written: file and line, found by reading the files as Ansible does.
 
 Ansible itself forgets the line of a number or a boolean (and, before 2.19, of nearly everything), so the files are composed once more
-here; what it lets pass, or reports without a place, is refused: it takes the last of two equal keys in silence, and of a value that
-begins with ``{{`` it says neither file nor line. Aliases that multiply themselves would keep any reader busy for hours.
+here.
 """
 
+import ipaddress
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,99 +19,7 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from railwright.exitcodes import InputError
 from railwright.inventory_text import Condensed, condensed, understood
-
-LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-TEXT = "tag:yaml.org,2002:str"
-MERGE = "tag:yaml.org,2002:merge"
-STANDARD = tuple(
-    f"tag:yaml.org,2002:{name}"
-    for name in ("str", "int", "float", "bool", "null", "timestamp", "binary", "seq", "map", "set", "omap", "pairs", "merge", "value")
-)
-ANSIBLE_TAGS = ("!vault", "!vault-encrypted", "!unsafe")
-# Values after every alias is followed. A site of 10,000 hosts with 8 rails has some 500,000.
-MOST_VALUES = 5_000_000
-
-
-def read(path: Path) -> str:
-    """The text of a file of the inventory. Raises InputError."""
-    try:
-        if path.exists() and not path.is_file():
-            # Reading a pipe or a device may never end.
-            raise InputError(f"{path}: is not a regular file; allowed: a file of YAML or INI text")
-        return path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 text (byte {error.start}); allowed: YAML or INI text") from error
-
-
-def compose(path: Path, text: str) -> yaml.Node | None:
-    """The YAML tree of a file. Raises InputError for what is not YAML and for what no inventory can mean."""
-    try:
-        node = yaml.compose(text, Loader=LOADER)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        where = f":{mark.line + 1}:{mark.column + 1}" if mark is not None else ""
-        what = " ".join((error.problem or error.context or "cannot be parsed").split())
-        line = text.splitlines()[mark.line : mark.line + 1] if mark is not None else []
-        tab = "; a tab indents this line, allowed: spaces" if line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())] else ""
-        raise InputError(f"{path}{where}: is not YAML: {what}{tab}") from error
-    except yaml.YAMLError as error:
-        raise InputError(f"{path}: is not YAML: {' '.join(str(error).split())}") from error
-    if node is not None:
-        _check(path, node, {}, set())
-    return node
-
-
-def items(node: yaml.Node | None) -> Iterator[tuple[str, int, yaml.Node]]:
-    """Key, line and value of a mapping; nothing of anything else. Ansible reports wrong shapes itself."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                yield key.value, key.start_mark.line + 1, value
-
-
-def _check(path: Path, node: yaml.Node, sizes: dict[int, int], above: set[int]) -> int:
-    """Refuse what is wrong in a node and below; returns how many values it stands for."""
-    if id(node) in above:
-        raise InputError(f"{_place(path, node)}: an anchor contains itself; allowed: aliases of something else")
-    if id(node) in sizes:
-        return sizes[id(node)]
-    if node.tag not in STANDARD + ANSIBLE_TAGS:
-        tag = node.tag.replace("tag:yaml.org,2002:", "!!")
-        raise InputError(f"{_place(path, node)}: {tag}: is no tag that Ansible reads; allowed: {', '.join(ANSIBLE_TAGS)}")
-    above.add(id(node))
-    size = 1
-    if isinstance(node, yaml.SequenceNode):
-        size += sum(_check(path, child, sizes, above) for child in node.value)
-    elif isinstance(node, yaml.MappingNode):
-        _check_keys(path, node)
-        size += sum(_check(path, value, sizes, above) for _key, value in node.value)
-    above.discard(id(node))
-    if size > MOST_VALUES:
-        raise InputError(f"{_place(path, node)}: aliases make {size} values of this; allowed: {MOST_VALUES}")
-    sizes[id(node)] = size
-    return size
-
-
-def _check_keys(path: Path, node: yaml.MappingNode) -> None:
-    seen: dict[str, int] = {}
-    for key, _value in node.value:
-        if not isinstance(key, yaml.ScalarNode):
-            hint = "put quotes around a value that begins with {{" if isinstance(key, yaml.MappingNode) else "allowed: text"
-            raise InputError(f"{_place(path, key)}: a key cannot be a {key.id}; {hint}")
-        if key.tag == MERGE:
-            continue
-        if key.value in seen:
-            raise InputError(
-                f"{_place(path, key)}: {key.value}: is written twice (first in line {seen[key.value]}); allowed: each key once"
-            )
-        seen[key.value] = key.start_mark.line + 1
-
-
-def _place(path: Path, node: yaml.Node) -> str:
-    return f"{path}:{node.start_mark.line + 1}:{node.start_mark.column + 1}"
-
+from railwright.inventory_yaml import MERGE, TEXT, compose, items, read, same_value, wrong
 
 YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")  # what Ansible's host_group_vars plugin reads
 # What Ansible's inventory manager passes over in a directory (its INVENTORY_IGNORE_EXTS).
@@ -127,7 +35,8 @@ class Origin:
 
 
 # Variables by who they are for, ("group", name) or ("host", name): file, node of the value, line, and how many lines further down.
-Definitions = dict[tuple[str, str], dict[str, tuple[Path, Any, int, int]]]
+Definition = tuple[Path, Any, int, int]
+Definitions = dict[tuple[str, str], dict[str, Definition]]
 
 
 @dataclass
@@ -137,9 +46,13 @@ class Index:
     inline: Definitions = field(default_factory=dict)
     files: Definitions = field(default_factory=dict)
     named: list[tuple[str, str, Path]] = field(default_factory=list)  # group_vars and host_vars entries: kind, name, path
-    sources: int = 1
+    sources: int = 0
     condensed: dict[Path, Condensed] = field(default_factory=dict)  # long files: the nodes are of this text
     encrypted: list[Path] = field(default_factory=list)  # whole files in a vault: they have no lines that we could name
+    unread: list[tuple[Path, str]] = field(default_factory=list)  # files of variables that Ansible passes over, and why
+    names: dict[str, Origin] = field(default_factory=dict)  # hosts whose name is none, and where they are written
+    # Of one owner, a key that is written again with another value: the key, the place that loses, the place that wins.
+    repeated: dict[tuple[str, str], list[tuple[str, Definition, Definition]]] = field(default_factory=dict)
 
     def find(self, host: str, groups: list[str], key: str) -> Origin | None:
         """The line that wins for a host. ``groups`` in Ansible's order of rising precedence.
@@ -155,24 +68,31 @@ class Index:
         if found is None:
             return None
         file, node, line, further = found
-        line = _descend(node, path, line)
+        return self.place((file, node, _descend(node, path, line), further))
+
+    def place(self, found: Definition) -> Origin:
+        file, _node, line, further = found
         return Origin(file, (self.condensed[file].line(line) if file in self.condensed else line) + further)
 
 
-def build_index(source: Path) -> Index:
-    """Read an inventory file or directory and the group_vars and host_vars beside it. Raises InputError."""
+def build_index(*sources: Path) -> Index:
+    """Read inventory files or directories, and the group_vars and host_vars beside each; the later wins. Raises InputError."""
     index = Index()
+    for source in sources:
+        _read_inventory(source, index)
+    return index
+
+
+def _read_inventory(source: Path, index: Index) -> None:
     base = source if source.is_dir() else source.parent
     sources = list(_sources(source)) if source.is_dir() else [source]
     if not sources:
         raise InputError(f"{source}: holds no inventory file; allowed: hosts.yml, hosts or another inventory, with group_vars/ beside it")
-    index.sources = len(sources)
+    index.sources += len(sources)
     for path in sources:
         _read_source(path, index)
     for directory, kind in ((base / "group_vars", "group"), (base / "host_vars", "host")):
-        for entry in sorted(directory.iterdir()) if directory.is_dir() else []:
-            _read_vars(entry, kind, index)
-    return index
+        _read_variables(directory, kind, index)
 
 
 def _sources(directory: Path) -> Iterator[Path]:
@@ -229,7 +149,7 @@ def _read_groups(path: Path, top: yaml.Node | None, index: Index) -> None:
 def _expect_mapping(path: Path, node: yaml.Node | None, what: str) -> None:
     empty = isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null"
     if node is not None and not empty and not isinstance(node, yaml.MappingNode):
-        raise InputError(f"{path}:{node.start_mark.line + 1}: {what} must be a mapping; allowed: lines of NAME: VALUE")
+        raise wrong(path, node.start_mark.line + 1, f"{what} must be a mapping; allowed: lines of NAME: VALUE")
 
 
 def _expect_names(path: Path, node: yaml.Node | None) -> None:
@@ -237,9 +157,8 @@ def _expect_names(path: Path, node: yaml.Node | None) -> None:
     for key, _value in node.value if isinstance(node, yaml.MappingNode) else ():
         if key.tag not in (TEXT, MERGE):
             kind = key.tag.rpartition(":")[2]
-            raise InputError(
-                f"{path}:{key.start_mark.line + 1}: {key.value}: YAML reads this as {kind}, not as a name; allowed: a variable's name"
-            )
+            text = f"{key.value}: YAML reads this as {kind}, not as a name; allowed: a variable's name"
+            raise wrong(path, key.start_mark.line + 1, text)
 
 
 def _read_group(path: Path, name: str, node: yaml.Node, index: Index) -> None:
@@ -249,32 +168,66 @@ def _read_group(path: Path, name: str, node: yaml.Node, index: Index) -> None:
         if part not in GROUP_PARTS:
             # Ansible warns and goes on without it.
             hint = did_you_mean(part, GROUP_PARTS)
-            raise InputError(f"{path}:{line}: {part}: a group has no such part{hint}; allowed: {', '.join(GROUP_PARTS)}")
+            raise wrong(path, line, f"{part}: a group has no such part{hint}; allowed: {', '.join(GROUP_PARTS)}")
         _expect_mapping(path, value, f"{part} of group {name}")
         if part == "vars":
-            _store(index.inline, ("group", name), path, value)
+            _store(index, index.inline, ("group", name), path, value)
         elif part == "hosts":
             for pattern, host_line, variables in items(value):
                 _expect_mapping(path, variables, f"host {pattern}")
                 for host in _expanded(path, pattern, host_line):
-                    _store(index.inline, ("host", host), path, variables)
+                    _store(index, index.inline, ("host", host), path, variables)
+                    _expect_host_name(path, host, host_line, index)
         elif part == "children":
             for child, _child_line, body in items(value):
                 _read_group(path, child, body, index)
 
 
-def _store(store: Definitions, owner: tuple[str, str], path: Path, node: yaml.Node | None) -> None:
+HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
+
+
+def is_host_name(name: str) -> bool:
+    """It becomes a name of files, a word of command lines and of --limit, and where nothing else is said what ssh connects to."""
+    if HOST_NAME.fullmatch(name):
+        return True
+    try:
+        return bool(ipaddress.ip_address(name))
+    except ValueError:
+        return False
+
+
+def _expect_host_name(path: Path, host: str, line: int, index: Index) -> None:
+    if not is_host_name(host):
+        index.names.setdefault(host, Origin(path, line))
+
+
+def _store(index: Index, store: Definitions, owner: tuple[str, str], path: Path, node: yaml.Node | None) -> None:
     known = store.setdefault(owner, {})
     _expect_names(path, node)
     for key, line, value in items(node):
-        known[key] = (path, value, line, 0)
+        _define(index, known, owner, key, (path, value, line, 0))
 
 
-def _read_vars(entry: Path, kind: str, index: Index) -> None:
-    """group_vars/NAME, NAME.yml or NAME/ with files in it."""
-    if entry.name.startswith(".") or entry.name.endswith(("~", ".bak", ".swp")):
-        return
-    name = entry.stem if entry.suffix in YAML_SUFFIXES[1:] and not entry.is_dir() else entry.name
+def _define(index: Index, known: dict[str, Definition], owner: tuple[str, str], key: str, found: Definition) -> None:
+    if key in known and not same_value(known[key][1], found[1]):
+        index.repeated.setdefault(owner, []).append((key, known[key], found))
+    known[key] = found
+
+
+def _read_variables(directory: Path, kind: str, index: Index) -> None:
+    """group_vars/NAME, NAME.yml or NAME/ with files in it. Of one name Ansible reads the first form that it finds, and no other."""
+    found: dict[str, list[Path]] = {}
+    for entry in sorted(directory.iterdir()) if directory.is_dir() else []:
+        if not entry.name.startswith(".") and not entry.name.endswith(("~", ".bak", ".swp")):
+            name = entry.stem if entry.suffix in YAML_SUFFIXES[1:] and not entry.is_dir() else entry.name
+            found.setdefault(name, []).append(entry)
+    for name, entries in found.items():
+        first, *others = sorted(entries, key=lambda entry: YAML_SUFFIXES.index(entry.suffix) if entry.name != name else 0)
+        index.unread += [(path, f"is never read: of one name Ansible reads {first} alone") for path in others]
+        _read_vars(first, name, kind, index)
+
+
+def _read_vars(entry: Path, name: str, kind: str, index: Index) -> None:
     index.named.append((kind, name, entry))
     for path in _vars_files(entry):
         text = read(path)
@@ -283,7 +236,7 @@ def _read_vars(entry: Path, kind: str, index: Index) -> None:
         else:
             top = compose(path, text)
             _expect_mapping(path, top, "a file of variables")
-            _store(index.files, (kind, name), path, top)
+            _store(index, index.files, (kind, name), path, top)
 
 
 def _vars_files(entry: Path) -> list[Path]:
@@ -293,7 +246,7 @@ def _vars_files(entry: Path) -> list[Path]:
     for path in sorted(entry.iterdir()):
         if path.name.startswith(".") or path.name.endswith(("~", ".bak", ".swp")):
             continue
-        if path.is_dir() or path.suffix in YAML_SUFFIXES:
+        if path.suffix in (YAML_SUFFIXES[:1] if path.is_dir() else YAML_SUFFIXES):
             found += _vars_files(path)
     return found
 
@@ -312,7 +265,7 @@ def _expanded(path: Path, pattern: str, line: int) -> list[str]:
     """The hosts of a line. Ansible drops a range that runs backwards in silence."""
     found = expand(pattern)
     if not found and (ends := re.search(r"\[(\d{1,18}):(\d{1,18})\b", pattern)) and int(ends[1]) > int(ends[2]):
-        raise InputError(f"{path}:{line}: {pattern}: this range holds no host; allowed: a range that runs upwards, like node[01:04]")
+        raise wrong(path, line, f"{pattern}: this range holds no host; allowed: a range that runs upwards, like node[01:04]")
     return found
 
 
@@ -321,12 +274,12 @@ SECTIONS = "[GROUP], [GROUP:vars] or [GROUP:children]"
 ASSIGNMENT = re.compile(r"(?<!\w)(?P<key>[A-Za-z_]\w*)\s*=")
 
 
-def _expect_section(where: str, line: str, kind: str, *, is_section: bool) -> None:
+def _expect_section(path: Path, number: int, line: str, kind: str, *, is_section: bool) -> None:
     """Ansible takes ``[rdma`` for a range of hosts. A range may stand first in a line: ``[01:04]-gpu``."""
     if is_section and kind not in GROUP_PARTS:
-        raise InputError(f"{where}: a group has no such part; allowed: {SECTIONS}")
+        raise wrong(path, number, f"{line}: a group has no such part; allowed: {SECTIONS}")
     if not is_section and line.startswith("[") and ("]" not in line or line.endswith("]")):
-        raise InputError(f"{where}: is no section; allowed: {SECTIONS}")
+        raise wrong(path, number, f"{line}: is no section; allowed: {SECTIONS}")
 
 
 def _read_ini(path: Path, text: str, index: Index) -> None:
@@ -339,18 +292,21 @@ def _read_ini(path: Path, text: str, index: Index) -> None:
         section = SECTION.match(line)
         if section is not None:
             name, kind = section["name"], section["kind"] or "hosts"
-        _expect_section(f"{path}:{number}: {stripped}", stripped, kind, is_section=section is not None)
+        _expect_section(path, number, stripped, kind, is_section=section is not None)
         if section is not None:
             continue
         if kind == "vars":
             found = ASSIGNMENT.match(stripped)
             if found is not None:
-                index.inline.setdefault(("group", name), {})[found["key"]] = (path, None, number, 0)
+                owner = ("group", name)
+                _define(index, index.inline.setdefault(owner, {}), owner, found["key"], (path, None, number, 0))
         elif kind == "hosts":
             host, _blank, rest = stripped.partition(" ")
             for name_of_host in _expanded(path, host, number):
+                owner = ("host", name_of_host)
+                _expect_host_name(path, name_of_host, number, index)
                 for found in ASSIGNMENT.finditer(rest):
-                    index.inline.setdefault(("host", name_of_host), {})[found["key"]] = (path, None, number, 0)
+                    _define(index, index.inline.setdefault(owner, {}), owner, found["key"], (path, None, number, 0))
 
 
 def _descend(node: Any, path: list[str], line: int) -> int:
@@ -367,11 +323,12 @@ def _descend(node: Any, path: list[str], line: int) -> int:
     return line
 
 
-def unread(index: Index, groups: set[str], hosts: set[str]) -> list[tuple[Path, str]]:
-    """group_vars and host_vars that nothing reads because no group or host has the name."""
-    wrong = []
+def unread(index: Index, groups: set[str], hosts: set[str]) -> list[tuple[Path, str, str]]:
+    """What is wrong and what is allowed: group_vars and host_vars that nothing reads because no group or host has the name."""
+    found = [(path, message, "all of it in one of the two") for path, message in index.unread]
     for kind, name, path in index.named:
         names = groups if kind == "group" else hosts
         if name not in names:
-            wrong.append((path, f"no {kind} has this name, so nothing reads it{did_you_mean(name, tuple(sorted(names)))}"))
-    return wrong
+            hint = did_you_mean(name, tuple(sorted(names)))
+            found.append((path, f"no {kind} has this name, so nothing reads it{hint}", "the name of a group or host of the inventory"))
+    return found

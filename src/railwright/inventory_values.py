@@ -32,6 +32,9 @@ TEMPLATE = re.compile(r"\{[{%#]|\A#jinja2:")
 STEADY = frozenset(("bool", "d", "default", "defined", "first", "float", "int", "join", "last", "length", "list", "lower", "string"))
 NOT_STATIC = object()
 FACTS = ("ansible_facts", "ansible_local")  # what nodes have said: nothing of it decides how they are reached
+# What tells two nodes' ways apart: kept as it is written, templates and all, since most hosts have a value of their own.
+WAYS = ("ansible_host", "ansible_port", "ansible_connection", "ansible_ssh_host", "ansible_ssh_port", "ansible_ssh_common_args",
+        "ansible_ssh_extra_args", "ansible_ssh_args")  # fmt: skip
 REACHES = ("inventory_hostname", "inventory_hostname_short")
 
 
@@ -137,7 +140,7 @@ class Groups:
         self.behind: dict[str, set[str] | None] = {}  # key of ours: the variables that decide it; None: to be templated for each host
         for name, value in raw.items():
             if name not in BY_NAME:
-                self.values.setdefault(str(name), None)
+                self.values.setdefault(str(name), plain(value) if name in WAYS else None)
                 continue
             seen: set[str] = set()
             steady = names_behind(value, raw, seen) and not seen & unsteady
@@ -157,14 +160,14 @@ class Groups:
 class Variables:
     """``sharing`` off: everything is asked for each host."""
 
-    def __init__(self, manager: Any, loader: Any, path: Path, *, sharing: bool = True) -> None:
+    def __init__(self, manager: Any, loader: Any, *paths: Path, sharing: bool = True) -> None:
         self._all = VariableManager(loader=loader, inventory=manager)
         self._loader = loader
         self._magic = frozenset(str(name) for name in self._all.get_vars())
         self._sharing = sharing and only_files()
-        self._source = str(path.absolute())
-        files = (path if path.is_dir() else path.parent) / "host_vars"
-        found = [entry.name for entry in files.iterdir()] if files.is_dir() else []
+        self._sources = [str(path.absolute()) for path in paths]
+        directories = {(path if path.is_dir() else path.parent) / "host_vars" for path in paths}
+        found = [entry.name for files in directories if files.is_dir() for entry in files.iterdir()]
         self._with_files = frozenset((*found, *(name.rpartition(".")[0] for name in found)))
         self._groups: dict[tuple[int, ...], Groups] = {}
 
@@ -173,7 +176,7 @@ class Variables:
         groups = self._of_groups(host)
         own = {**host.vars, **self._loader.values.get(host.name, {}), **host.get_magic_vars()}
         if host.name in self._with_files or "/" in host.name:
-            own |= get_vars_from_inventory_sources(self._loader, [self._source], [host], "task")
+            own |= get_vars_from_inventory_sources(self._loader, self._sources, [host], "task")
         if not self._sharing or not own.keys().isdisjoint(self._magic):
             host.vars |= self._loader.values.get(host.name, {})
             return Groups(groups.membership, {}, frozenset()), self._all.get_vars(host=host)
@@ -203,7 +206,9 @@ class Variables:
         known = self._loader.values.get(host.name, {})
         for name, value in raw.items():
             if name not in BY_NAME:
-                if name not in shared:
+                if name in WAYS:
+                    own[str(name)] = plain(value)
+                elif name not in shared:
                     own[str(name)] = None
             elif (found := value if known.get(name) is value else static(value)) is not NOT_STATIC:
                 own[str(name)] = found

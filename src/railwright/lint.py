@@ -3,16 +3,19 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import SpecBuilder, validate_site
-from railwright.inventory import GROUP, Inventory, load_inventory, uncollected
-from railwright.inventory_index import unread
+from railwright.inventories import Given
+from railwright.inventory import GROUP, Inventory, Untemplated, load_inventory, uncollected
+from railwright.inventory_index import Definition, Origin, is_host_name, unread
+from railwright.inventory_values import TEMPLATE, WAYS
+from railwright.inventory_yaml import same_value
 
 SHOWN_VALUE = 60  # characters of a value in a line; JSON output has all of it
 SHOWN_HOSTS = 3
@@ -71,6 +74,10 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
             if name not in known:
                 said = f"is no host of group {GROUP}{did_you_mean(name, managed)}"
                 found.append(Finding(host, f"upgrade_canary[{index}]", name, said, f"hosts of group {GROUP}", "error"))
+        asked = spec["nccl_tests_slurm_host"]
+        if asked is not None and asked not in known:
+            said = f"is no host of group {GROUP}, so no run has it{did_you_mean(asked, managed)}"
+            found.append(Finding(host, "nccl_tests_slurm_host", asked, said, f"a host of group {GROUP}, or unset", "error"))
         asked = spec["upgrade_scheduler_host"]
         if spec["upgrade_scheduler"] != "none" and asked != CONTROLLER and asked not in present:
             said = f"is no host of the inventory{did_you_mean(asked, everybody)}"
@@ -78,7 +85,62 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
     return found
 
 
-def lint(path: Path, limit: str | None = None) -> list[LintFinding]:
+NAMED = re.compile(r"\{\{ *inventory_hostname(_short)? *\}\}")
+OTHER_WAYS = frozenset(WAYS) - {"ansible_host"}
+BY_SSH = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansible.builtin.paramiko_ssh")
+
+
+def ways(inventory: Inventory) -> tuple[dict[str, str], list[Finding]]:
+    """The address that each host is reached at over ssh, and hosts that are one machine by it: each change would be made twice."""
+    found: dict[tuple[str, str], str] = {}
+    reach: dict[str, str] = {}
+    twice: list[Finding] = []
+    shared: dict[int, tuple[str | None, str]] = {}  # of the groups of a host: the same of those that say no more than their address
+    for host, values in inventory.hosts.items():
+        own, same = values.own, id(values.base)
+        if same not in shared:
+            shared[same] = _way([values.base.get(name) for name in WAYS])
+        address, rest = shared[same]
+        if OTHER_WAYS.isdisjoint(own) and "{" not in rest:
+            address = own.get("ansible_host") or address
+        else:
+            address, rest = _way([values.get(name) for name in WAYS])
+        address = _named(host, str(address or host))
+        if "{" in address or "{" in rest:
+            address, rest = _way(_filled(inventory, host, [values.get(name) for name in WAYS]))
+            address = str(address or host)
+        if "{" in address or not rest:
+            continue
+        reach[host] = address
+        first = found.setdefault((address, rest), host)
+        if first != host:
+            key = next((name for name in ("ansible_host", "ansible_ssh_host", "ansible_port") if values.get(name)), "ansible_host")
+            said = f"is the address and port of {first} too: both would be one machine"
+            twice.append(Finding(host, key, address, said, "an address or port of its own for each host", "error"))
+    return reach, twice
+
+
+def _way(said: list[Any]) -> tuple[Any, str]:
+    """Of these variables the address, and all else that leads to a host as one text; empty where no ssh does."""
+    address, port, connection, old_address, old_port, *more = said
+    return address or old_address, f"{port or old_port or 22} {more}" if connection in (None, *BY_SSH) else ""
+
+
+def _named(host: str, text: str) -> str:
+    """With templates that name nothing but the host filled in, which is quickly done."""
+    return NAMED.sub(lambda found: host.partition(".")[0] if found[1] else host, text) if "{" in text else text
+
+
+def _filled(inventory: Inventory, host: str, way: list[Any]) -> list[Any]:
+    """All others are Ansible's to fill in. One that cannot be stays."""
+    filled = [_named(host, part) if isinstance(part, str) else part for part in way]
+    if any(isinstance(part, str) and TEMPLATE.search(part) for part in filled):
+        told = inventory.connection.get(host, {})
+        filled = ["{" if isinstance(part := told.get(name), Untemplated) else part for name in WAYS]
+    return filled
+
+
+def lint(path: Given, limit: str | None = None) -> list[LintFinding]:
     """Every finding, in the order of files and lines. Raises InputError when the inventory cannot be read at all."""
     return judge(load_inventory(path, limit))
 
@@ -92,8 +154,9 @@ def judge_with_specs(inventory: Inventory) -> tuple[list[LintFinding], dict[str,
     """The same, and the Spec of each host that has no error of its own."""
     with uncollected():
         specs, findings = build_specs(inventory)
-        findings += validate_site(specs) + unknown_hosts(inventory, specs)
-        return fold(inventory, findings) + _structure(inventory), specs
+        reach, twice = ways(inventory)
+        findings += validate_site(specs, reach) + unknown_hosts(inventory, specs) + twice
+        return fold(inventory, findings) + _structure(inventory) + shadows(inventory), specs
 
 
 def build_specs(inventory: Inventory) -> tuple[dict[str, Spec], list[Finding]]:
@@ -149,15 +212,80 @@ def _structure(inventory: Inventory) -> list[LintFinding]:
     """What is written where nothing reads it. Warnings: inventories that lie side by side share their group_vars."""
     known_hosts = {host for hosts in inventory.groups.values() for host in hosts}
     found = [
-        LintFinding(str(path), None, (), path.name, None, message, "the name of a group or host of the inventory", "warning")
-        for path, message in unread(inventory.index, set(inventory.groups), known_hosts)
+        LintFinding(str(path), None, (), path.name, None, message, allowed, "warning")
+        for path, message, allowed in unread(inventory.index, set(inventory.groups), known_hosts)
     ]
+    for host in inventory.hosts:
+        if not is_host_name(host):
+            origin = inventory.index.names.get(host)
+            file, line = (str(origin.file), origin.line) if origin is not None else (str(inventory.path), None)
+            allowed = "letters, digits, and . _ - behind the first, or an IP address"
+            found.append(LintFinding(file, line, (host,), "host", host, "is no name of a host", allowed, "error"))
     managed = frozenset(inventory.groups.get(GROUP, ()))
     outside = [host for host in inventory.groups.get("opensm", ()) if host not in managed]
     if outside:
         message = f"{', '.join(outside)}: in group opensm but not in group {GROUP}, so no subnet manager is set up there"
         found.append(LintFinding(str(inventory.path), None, tuple(outside), "opensm", None, message, f"hosts of group {GROUP}", "warning"))
     return found
+
+
+Lost = dict[tuple[str, Origin, Origin, str], dict[str, None]]  # key, the place that loses, that wins, and whose it is: the hosts
+
+
+def shadows(inventory: Inventory) -> list[LintFinding]:
+    """Values that are written and never in force, because another place says something else: warnings, by file and line of both.
+
+    A group below another may say otherwise; the same group in a file of its own, a group beside it, or one above it in a file may not
+    without being asked. ``ansible_group_priority`` is asking.
+    """
+    index = inventory.index
+    hosts: dict[tuple[str, ...], list[str]] = {}
+    for host, groups in inventory.membership.items():
+        hosts.setdefault(groups, []).append(host)
+    lost: Lost = {}
+    for key, loser, winner, host in _repeated(inventory):
+        lost.setdefault((key, index.place(loser), index.place(winner), ""), {})[host] = None
+    for groups, names in hosts.items():
+        for key, loser, winner, where in _shadowed_groups(inventory, groups):
+            free = [name for name in names if not any(key in store.get(("host", name), ()) for store in (index.inline, index.files))]
+            if free:
+                lost.setdefault((key, index.place(loser), index.place(winner), where), {}).update(dict.fromkeys(free))
+    found = []
+    for (key, at, by, where), shadowed in lost.items():
+        if key in BY_NAME or key in WAYS:
+            said, allowed = f"is shadowed by {by.file}:{by.line}{where}, which says something else", "one value in one place"
+            everywhere = len(shadowed) == len(inventory.hosts)
+            found.append(LintFinding(str(at.file), at.line, tuple(shadowed), key, None, said, allowed, "warning", everywhere))
+    return sorted(found, key=lambda item: (item.file, item.line or 0))
+
+
+def _repeated(inventory: Inventory) -> Iterator[tuple[str, Definition, Definition, str]]:
+    """Of one group or host: key, what loses, what wins, a host that it is for."""
+    index = inventory.index
+    for (kind, name), rows in index.repeated.items():
+        members = (host for host in inventory.groups.get(name, ()) if host in inventory.hosts)
+        for host in members if kind == "group" else {name} & inventory.hosts.keys():
+            yield from ((key, loser, winner, host) for key, loser, winner in rows)
+    for (kind, name), said in index.files.items():
+        before = index.inline.get((kind, name), {}) if kind == "host" and name in inventory.hosts else {}
+        both = before.keys() & said.keys()
+        yield from ((key, before[key], said[key], name) for key in both if not same_value(before[key][1], said[key][1]))
+
+
+def _shadowed_groups(inventory: Inventory, groups: tuple[str, ...]) -> Iterator[tuple[str, Definition, Definition, str]]:
+    """Of what these groups say of one host, in rising precedence: key, what loses, what wins, whose that is."""
+    winners: dict[str, list[tuple[bool, str, Definition]]] = {}
+    for in_file, store in ((False, inventory.index.inline), (True, inventory.index.files)):
+        for group in groups:
+            for key, said in store.get(("group", group), {}).items():
+                winners.setdefault(key, []).append((in_file, group, said))
+    for key, rows in winners.items():
+        by_file, winner, wins = rows[-1]
+        priority, above = inventory.lineage[winner]
+        for in_file, group, said in rows[:-1]:
+            asked = in_file == by_file and inventory.lineage[group][0] != priority
+            if group not in above and not asked and not same_value(said[1], wins[1]):
+                yield key, said, wins, f" of group {winner}" if group != winner else ""
 
 
 __all__ = ("LintFinding", "judge", "lint")

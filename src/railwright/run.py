@@ -28,6 +28,7 @@ from ansible_runner.interface import init_runner
 from railwright.ansible_env import NAMESPACE, ansible_environment
 from railwright.events import Collector, Echo, Listener, RunOutcome
 from railwright.exitcodes import InputError, RunError
+from railwright.inventories import Given, inventories
 
 GRACE_SECONDS = 5.0
 
@@ -124,8 +125,8 @@ NO_HOSTS = ("leaves us with no hosts to target", "no hosts matched", "Could not 
 
 
 def run_playbook(
-    playbook: str, inventory: Path, limit: str | None = None, extra_vars: Mapping[str, Any] | None = None, listener: Listener | None = None,
-    echo: Echo | None = None, nodes: Sequence[str] | None = None,
+    playbook: str, inventory: Given, limit: str | None = None, extra_vars: Mapping[str, Any] | None = None,
+    listener: Listener | None = None, echo: Echo | None = None, nodes: Sequence[str] | None = None,
 ) -> RunOutcome:  # fmt: skip
     """Run ``railwright.rdma.<playbook>``, on these nodes alone if they are given. Raises InputError or RunError when no host was reached
     at all, KeyboardInterrupt when the operator stopped it."""
@@ -148,14 +149,14 @@ def run_playbook(
 
 
 def _run(
-    private: Path, playbook: str, inventory: Path, limit: str | None, extra_vars: dict[str, Any], collector: Collector, stop: Stop,
+    private: Path, playbook: str, inventory: Given, limit: str | None, extra_vars: dict[str, Any], collector: Collector, stop: Stop,
 ) -> str:  # fmt: skip
     private.chmod(0o700)
     runner = init_runner(
         private_data_dir=str(private),
         project_dir=str(Path.cwd()),  # relative paths in the inventory mean what they mean to ansible-playbook
         playbook=playbook,
-        inventory=[str(inventory.absolute())],
+        inventory=[str(path.absolute()) for path in inventories(inventory)],
         limit=limit,
         extravars=extra_vars,
         envvars=ansible_environment(os.environ, Path.cwd()),
@@ -172,14 +173,14 @@ def _run(
     return str(runner.status)
 
 
-def _judge(outcome: RunOutcome, playbook: str, inventory: Path, limit: str | None) -> None:
+def _judge(outcome: RunOutcome, playbook: str, inventory: Given, limit: str | None) -> None:
     """A run without any per-host result is about the input or the playbook, never about a node."""
     if any(host.seen for host in outcome.hosts.values()):
         return
     text = " ".join(outcome.output)
     if outcome.no_hosts or any(phrase in text for phrase in NO_HOSTS):
         wanted = f"--limit {limit} matches" if limit else "the group rdma holds"
-        raise InputError(f"{wanted} no host of {inventory}")
+        raise InputError(f"{wanted} no host of {inventories(inventory)}")
     raise RunError(f"playbook {NAMESPACE}.{playbook} could not be run: {explain(outcome.output)}")
 
 

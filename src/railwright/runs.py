@@ -16,6 +16,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.exitcodes import InputError
+from railwright.inventories import BETWEEN, Given, inventories
 from railwright.writing import json_text, make_directories, write_atomic, xdg
 
 SCHEMA = 1
@@ -63,12 +64,12 @@ def new_id(verb: str, moment: datetime | None = None) -> str:
     return f"{timestamp(moment or datetime.now(UTC))}-{verb}-{secrets.token_hex(4)}"
 
 
-def site_path(inventory: Path) -> str:
+def site_path(inventory: Given) -> str:
     """One name for an inventory, by whatever link or relative path it was reached: for locks, and for what is known of it."""
-    return os.path.realpath(inventory)
+    return BETWEEN.join(map(os.path.realpath, inventories(inventory)))
 
 
-def site_name(inventory: Path) -> str:
+def site_name(inventory: Given) -> str:
     """The same as a file's name: two inventories may have nodes of the same name."""
     return hashlib.sha256(site_path(inventory).encode("utf-8", "surrogateescape")).hexdigest()[:16]
 

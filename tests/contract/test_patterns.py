@@ -19,6 +19,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.var
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_drivers import RELEASES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_entries import PATTERNS as ENTRIES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_jobs import VERSIONS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import RDMA_OFF
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 from railwright.cli.container import PATTERNS
 
@@ -29,6 +30,7 @@ OF_TABLES: dict[str, list[str]] = {
     "plugins/plugin_utils/spec/check_entries.py: pattern": list(ENTRIES),
     "plugins/plugin_utils/spec/check_jobs.py: VERSIONS[install][0]": [pattern for pattern, _allowed in VERSIONS.values()],
     "plugins/plugin_utils/spec/nccl_overrides.py: other.name.replace('*', '.*')": [row.name.replace("*", ".*") for row in OWNED_BY_OTHERS],
+    "plugins/plugin_utils/spec/nccl_overrides.py: RDMA_OFF[name][0]": [pattern for pattern, _allowed in RDMA_OFF.values()],
     "plugins/plugin_utils/spec/values.py: key.pattern": [key.pattern for key in KEYS if key.pattern is not None],
     "src/railwright/cli/container.py: pattern": [pattern for pattern, _allowed in PATTERNS.values()],
     "src/railwright/nccl/explain.py: other.name.replace('*', '.*')": [],  # the same table as nccl_overrides.py

@@ -8,6 +8,7 @@ user and password of a URL. What is written on a node is never made of what came
 from typing import Any, List, Tuple
 
 from ..types import Change
+from .outside import is_digits
 
 HIDDEN = "(hidden)"
 # A part of a name, between _ - and ., that ends so.
@@ -66,14 +67,19 @@ def _words(words: Any) -> List[Any]:
 
 def masked_text(text: str) -> str:
     """Each line by itself."""
-    return "\n".join(_line(_without_user(line)) for line in text.split("\n"))
+    return "\n".join(_line(without_user(line)) for line in text.split("\n"))
 
 
-def _without_user(line: str) -> str:
+def without_user(line: str) -> str:
+    """The users and passwords of a line's URLs hidden, one with a slash or another sign that ends a host's name too."""
     first, *rest = line.split("://")
     found = [first]
     for part in rest:
         end = next((at for at, char in enumerate(part) if char in _END_OF_URL or char.isspace()), len(part))
+        _name, colon, port = part[:end].rpartition("]")[2].partition(":")
+        if colon and "@" not in port and not is_digits(port):  # a password that goes on to the last @
+            blank = next((at for at, char in enumerate(part) if char.isspace()), len(part))
+            end = part.rfind("@", 0, blank) + 1 or end
         user, at_sign, host = part[:end].rpartition("@")
         found.append((HIDDEN + at_sign + host if user else part[:end]) + part[end:])
     return "://".join(found)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from .variable_rows import ROWS, Variable
 
-__all__ = ("NEVER_IN_NCCL", "OWNED_BY_OTHERS", "PLUGIN_VARIABLES", "REMOVED", "VARIABLES", "VERSION", "Other", "Removed", "Variable")
+__all__ = ("NEVER_IN_NCCL", "OWNED_BY_OTHERS", "PLUGIN_VARIABLES", "RANGES", "REMOVED", "VARIABLES", "VERSION", "Other", "Removed",
+           "Variable")
 
 VERSION = "2.30.7"
 
@@ -54,6 +55,14 @@ PLUGIN_ROWS: tuple[Variable, ...] = (
     Variable("NCCL_PROFILER_CE_POLLER_INTERVAL_MICROSECONDS", "int", "plugin default", "", "Copy-engine poll interval"),
     Variable("NCCL_TUNER_CONFIG_FILE", "string", "nccl_tuner.conf", "", "CSV with tuning choices"),
 )
+
+# What the queue pair or NCCL has room for; -1 where it stands for unset. The widths of the InfiniBand Architecture Specification (timeout
+# 5 bits, retry count 3, service level 4), libibverbs' types (pkey_index 16 bits, sgid_index 8), "Values accepted" of NCCL's user guide.
+RANGES: dict[str, tuple[int, int]] = {
+    "NCCL_IB_TIMEOUT": (0, 31), "NCCL_IB_RETRY_CNT": (0, 7), "NCCL_IB_SL": (-1, 15), "NCCL_IB_PKEY": (0, 65535),
+    "NCCL_IB_GID_INDEX": (-1, 255), "NCCL_CROSS_NIC": (0, 2), "NCCL_IB_QPS_PER_CONNECTION": (1, 128), "NCCL_IB_ROCE_VERSION_NUM": (1, 2),
+    "NCCL_IB_PCI_RELAXED_ORDERING": (0, 2),
+}
 
 REMOVED_ROWS: tuple[Removed, ...] = (
     Removed("NCCL_IB_CUDA_SUPPORT", "v2.3.5-5 .. v2.3.7-1", "NCCL_NET_GDR_LEVEL"),

@@ -22,7 +22,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 
 from .check_qos import check_buffers, check_custom
 from .findings import Findings, did_you_mean, nearest
-from .keys_drivers import URL, URL_FORM
+from .keys_drivers import HOST, URL, URL_FORM
 from .keys_jobs import COLLECTIVES
 from .nccl_overrides import check_variable
 from .schema import PACKAGE
@@ -35,7 +35,7 @@ PARAMETER = r"[A-Z][A-Z0-9_]{1,63}(\[[0-9]{1,3}\])?"
 PARAMETER_VALUE = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(\([0-9]{1,10}\))?"
 PSID = r"[A-Z0-9][A-Z0-9_-]{3,31}"
 FIRMWARE = r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{3,5}"
-IMAGE_URL = r"(https?://(?![^/]*@)|file:///)[A-Za-z0-9._~:/?#@!$&*+,;=%-]+"  # no password: it would stand in every plan
+IMAGE_URL = rf"(https?://{HOST}(?=[/?#])|file:///)[A-Za-z0-9._~:/?#@!$&*+,;=%-]+"  # no password: it would stand in every plan
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 INDEX_URL = r"https?://[!-~]+"
 PATTERNS = (SYSCTL, SYSCTL_VALUE, VERSION, PARAMETER, PARAMETER_VALUE, PSID, FIRMWARE, IMAGE_URL, VARIABLE, INDEX_URL, PACKAGE, URL,
@@ -254,7 +254,7 @@ def peer(path: str, _at: int, text: str, findings: Findings) -> Any:
 
 def index(path: str, _at: int, url: str, findings: Findings) -> str:
     """No value in the finding where a password may stand in it."""
-    if "@" in re.sub(r"\A[a-z]+://", "", url).partition("/")[0]:
+    if "@" in url and not re.match(rf"https?://{HOST}(?![^/?#])", url):
         findings.error(path, None, "has a user or a password in it; it is not shown here", INDEX_FORM)
     elif not _is(INDEX_URL, url):
         findings.error(path, url, "is no URL of a package index", INDEX_FORM)

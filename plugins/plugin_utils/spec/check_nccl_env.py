@@ -14,12 +14,13 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
     qos_profile,
     site_profile,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import DEFAULT
 
 from ..nccl_catalogue.profile_rows import HCA, Exclusion
 from ..nccl_catalogue.profiles import AUTO, GID_INDEX, NcclProfile, nccl_profile
 from .check_qos import arithmetic
 from .findings import Findings
-from .nccl_overrides import check_name, check_value
+from .nccl_overrides import RDMA_OFF, TURNS_OFF, check_name, check_value, rdma_off
 
 KEY = "nccl_gid_index"
 PROFILE = "rdma_nccl_profile"
@@ -28,6 +29,7 @@ PROFILE = "rdma_nccl_profile"
 def check_nccl_env(values: Mapping[str, Any], rails: list[dict[str, Any]], findings: Findings) -> None:
     profile = nccl_profile(values["nccl_profile"])
     _check_index(values, profile, findings)
+    _check_rdma_off(values, profile, findings)
     if profile is None or values["fabric"] not in profile.fabrics:
         return
     _check_rows(profile, findings)
@@ -51,6 +53,17 @@ def _check_index(values: Mapping[str, Any], profile: NcclProfile | None, finding
     elif profile is not None and profile.transport and KEY in set_ones:
         findings.error(KEY, values[KEY], "with rdma_nccl_profile %s the transport is %s, which finds GIDs by itself" % (
             profile.name, profile.transport), AUTO)
+
+
+def _check_rdma_off(values: Mapping[str, Any], profile: NcclProfile | None, findings: Findings) -> None:
+    """A plugin that brings a transport of its own is not turned off with NCCL's, and its profile says what it does not go with."""
+    for name, (_values, allowed) in RDMA_OFF.items():
+        text = values["nccl_overrides"].get(name)
+        if isinstance(text, str) and rdma_off(name, text) and not (profile is not None and profile.transport):
+            findings.error(f"nccl_overrides.{name}", text, f"{TURNS_OFF}; rdma_fabric is {values['fabric']}", allowed)
+    if profile is not None and values["fabric"] == "erdma" == profile.fabrics[0] and values["erdma_mode"] == DEFAULT:
+        findings.warning("erdma_mode", DEFAULT, f"does not go with rdma_nccl_profile {profile.name}: devices in this mode have no GID of "
+                         "type RoCE v2, so NCCL goes over TCP sockets", "auto, compat or ofed where jobs use NCCL")
 
 
 def _check_rows(profile: NcclProfile, findings: Findings) -> None:

@@ -14,6 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode i
 
 from .check_jobs import CONDA, LOCK, MORE, PYTHON, TORCH, URL, VERSIONS, WHEELS
 from .findings import Findings
+from .nccl_overrides import LOOPBACK
 from .schema import BY_NAME, KEYS
 
 Values = Mapping[str, Any]
@@ -42,6 +43,16 @@ class Rule(NamedTuple):
 
 
 _ERDMA = tuple(name for name in BY_NAME if name.startswith("erdma_") and name != "erdma_repository")
+_NEVER = "is more than rdma_expect.rate_gbps, which is {expect[rate_gbps]}: no healthy rail reaches it"
+
+
+def _above_rate(values: Values, key: str) -> bool:
+    """Of ports whose rate is real: eRDMA's and Soft-RoCE's is a number that says nothing of what they carry."""
+    rate = values["expect"].get("rate_gbps")
+    real = values["fabric"] != "erdma" and values["rdma_stack"] != "soft_roce"
+    return real and None not in (rate, values[key]) and values[key] > rate
+
+
 _UNUSED = "nothing would use it: %s is none"
 
 RULES = (
@@ -102,6 +113,10 @@ RULES = (
          "false, or another value for containers_gpu"),
     Rule(("upgrade_drain_command", "upgrade_drained_command", "upgrade_undrain_command"), lambda v: v["upgrade_scheduler"] != "command",
          "is for upgrade_scheduler: command; it is {upgrade_scheduler}", "unset, or upgrade_scheduler: command"),
+    Rule(("rdma_bootstrap_interface",), lambda v: v["bootstrap_interface"] == "lo", LOOPBACK, "an interface that all nodes reach"),
+    Rule(("containers_pod_interface",), lambda v: v["containers_pod_interface"] == "lo", LOOPBACK, "the pod's own interface, such as eth0"),
+    Rule(("validate_min_bandwidth_gbps",), lambda v: _above_rate(v, "validate_min_bandwidth_gbps"), _NEVER, "at most the expected rate"),
+    Rule(("gpudirect_min_bandwidth_gbps",), lambda v: _above_rate(v, "gpudirect_min_bandwidth_gbps"), _NEVER, "at most the expected rate"),
     Rule(("nccl_tests_launcher",),
          lambda v: (v["upgrade_scheduler"], v["upgrade_gate"], v["nccl_tests_launcher"]) == ("slurm", "nccl_tests", "slurm"),
          "would wait for ever: upgrade_gate nccl_tests runs on nodes that the upgrade has drained, and Slurm starts no job there",

@@ -16,8 +16,8 @@ from .schema import BY_NAME
 Places = list[tuple[str, Rail]]  # (host, rail) in the order of the hosts
 
 
-def validate_site(specs: Mapping[str, Spec]) -> list[Finding]:
-    """Findings over all hosts; each names the host whose line most probably is the wrong one."""
+def validate_site(specs: Mapping[str, Spec], reach: Mapping[str, str] | None = None) -> list[Finding]:
+    """Findings over all hosts; each names the host whose line most probably is the wrong one. ``reach``: the address of each host."""
     findings = Findings(None)
     hosts = sorted(specs)
     _agree(specs, hosts, findings)
@@ -29,7 +29,7 @@ def validate_site(specs: Mapping[str, Spec]) -> list[Finding]:
                                       "a list of rails")
         for rail in spec.rails:
             places.setdefault(rail.name, []).append((host, rail))
-    _unique(specs, hosts, findings)
+    _unique(specs, hosts, reach or {}, findings)
     for name in sorted(places):
         _same_rail(name, places[name], specs[hosts[0]].fabric, findings)
     _counts(specs, [host for host in hosts if specs[host].rails], findings)
@@ -69,9 +69,10 @@ def _one_word(value: Any) -> Any:
     return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
 
 
-def _unique(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
+def _unique(specs: Mapping[str, Spec], hosts: list[str], reach: Mapping[str, str], findings: Findings) -> None:
     """Addresses, MACs and GUIDs exist once; PCI addresses repeat in every node of a kind."""
     seen: dict[str, tuple[str, Rail]] = {}
+    gateways: dict[str, tuple[str, Rail]] = {}
     for host in hosts:
         for rail in specs[host].rails:
             marks = []
@@ -85,6 +86,26 @@ def _unique(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> 
                     findings.of(host).error(key, value, f"is the {words} of {other_rail.name} on {other} too",
                                             "one that no other host has")
                 seen.setdefault(mark, (host, rail))
+            if rail.gateway is not None:
+                gateways.setdefault(rail.gateway, (host, rail))
+    _other_uses(seen, gateways, reach, findings)
+
+
+def _other_uses(seen: Mapping[str, tuple[str, Rail]], gateways: Mapping[str, tuple[str, Rail]], reach: Mapping[str, str],
+                findings: Findings) -> None:
+    """An address of a rail is no gateway, and no way to a node."""
+    for gateway, (host, rail) in gateways.items():
+        if gateway in seen:
+            other, other_rail = seen[gateway]
+            findings.of(host).error(f"rdma_rails[{rail.index}].gateway", gateway, f"is the address of {other_rail.name} on {other}, which "
+                                    "is a node and forwards nothing", "the router's address, or no gateway")
+    for host, address in reach.items():
+        if address not in seen:
+            continue
+        other, rail = seen[address]
+        findings.of(other).add("warning" if other == host else "error", f"rdma_rails[{rail.index}].address", rail.address, (
+            "is what the node itself is reached by (ansible_host): a change of this rail can cut it off" if other == host
+            else f"is what {host} is reached by (ansible_host): two nodes would have it"), "an address that no node is reached by")
 
 
 def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> None:

@@ -8,7 +8,8 @@ until a key of theirs is set: an installed driver is nobody's to replace by defa
 from .key import Key
 
 # A password in a URL would stand in plans and reports; a file has a whole path.
-URL = r"^(https?://(?![^/]*@)[!-~]+|file:///[!-~]*)$"
+HOST = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"  # without a user and a password, and with nothing that could be one
+URL = rf"^(https?://{HOST}([/?#][!-~]*)?|file:///[!-~]*)$"
 URL_FORM = "an http or https URL without a password in it, or file:///PATH"
 FINGERPRINT = r"^[0-9A-F]{40}$"
 FINGERPRINT_FORM = "the 40 hexadecimal digits of an OpenPGP fingerprint, upper case, without spaces"

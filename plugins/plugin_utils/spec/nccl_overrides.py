@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, dscp_of, priority_of
 
-from ..nccl_catalogue.variables import NEVER_IN_NCCL, OWNED_BY_OTHERS, PLUGIN_VARIABLES, REMOVED, VARIABLES, Other, Variable
+from ..nccl_catalogue.variables import NEVER_IN_NCCL, OWNED_BY_OTHERS, PLUGIN_VARIABLES, RANGES, REMOVED, VARIABLES, Other, Variable
 from .check_qos import arithmetic
 from .findings import MISSING, Findings, nearest
 from .values import type_name
@@ -28,6 +28,17 @@ NODE_OWNED = {
                     "leave it out"),
     "NCCL_SOCKET_IFNAME": ("is set from rdma_bootstrap_interface", "rdma_bootstrap_interface: NAME"),
 }
+# name -> (values, what to write): they make NCCL go over TCP sockets, whatever the nodes have (src/plugin/net.cc, src/misc/param.cc).
+RDMA_OFF = {
+    "NCCL_IB_DISABLE": (r"[+-]?0*[1-9][0-9]*", "NCCL_IB_DISABLE=0, or leave it out"),
+    "NCCL_NET": (r"(?i)socket", "NCCL_NET=IB, or leave it out"),
+}
+TURNS_OFF = "turns RDMA off: NCCL goes over TCP sockets"
+LOOPBACK = "is the loopback interface, over which no other node is reached"
+
+
+def rdma_off(name: str, text: str) -> bool:
+    return name in RDMA_OFF and re.fullmatch(RDMA_OFF[name][0], text) is not None
 
 
 def check_overrides(overrides: Mapping[Any, Any], qos: QosProfile | None, findings: Findings) -> Any:
@@ -89,6 +100,8 @@ def check_variable(name: str, text: str, path: str, findings: Findings) -> None:
     row = check_name(name, path, findings)
     if row is not None:
         _check_type(row, text, path, findings)
+        if rdma_off(name, text):
+            findings.warning(path, text, TURNS_OFF, RDMA_OFF[name][1])
 
 
 def _text(value: Any, path: str, findings: Findings) -> str | None:
@@ -123,6 +136,8 @@ def _check_type(row: Variable, text: str, path: str, findings: Findings) -> None
         if not re.fullmatch(INTEGER, text):
             findings.error(path, text, f"NCCL reads it as the integer {_strtoll(text)}: it stops at the first character that is no digit",
                            "an integer")
+        elif row.name in RANGES and not RANGES[row.name][0] <= _strtoll(text) <= RANGES[row.name][1]:
+            findings.error(path, text, "is out of range", "an integer from %d to %d" % RANGES[row.name])
         elif re.fullmatch(r"[+-]?0[0-9]+", text):
             findings.error(path, text, f"NCCL reads a leading 0 as octal: {_strtoll(text)}", "an integer without leading zeros")
     elif row.type == "bool" and text not in ("0", "1"):
@@ -174,6 +189,8 @@ def _check_meaning(name: str, text: str, qos: QosProfile | None, path: str, find
         findings.error(path, text, NOT_FROM_FILE[name], "leave it out")
     elif name == "NCCL_IB_GID_INDEX" and text != "-1":
         findings.warning(path, text, "the GID index differs between NICs; NCCL picks it by address and type since 2.21", "leave it out")
+    elif name == "NCCL_SOCKET_IFNAME" and re.fullmatch(r"=?lo(,lo)*,?", text):
+        findings.error(path, text, LOOPBACK, "an interface that all nodes reach")
     elif name in TRAFFIC_CLASSES and re.fullmatch(INTEGER, text):
         _check_traffic_class(name, text, qos, path, findings)
 

@@ -196,7 +196,7 @@ NCCL_ENV = (
         "NCCL_IB_GID_INDEX, which is one number for all HCAs of a node. auto: NCCL finds it (since 2.21); where an older one is in use it "
         "is written only if all HCAs of the node share it. A number is checked against the GID table of every HCA: RoCE v2, with the "
         "rail's address.", "NCCL (src/transport/net_ib/connect.cc); ERC (the index differs between the NICs of one node)",
-        pattern=r"^(auto|0|[1-9][0-9]{0,3})$", form="auto, or an index of the GID table"),
+        pattern=r"^(auto|1?[0-9]?[0-9]|2[0-4][0-9]|25[0-5])$", form="auto, or an index of the GID table, 0 to 255"),
     Key("nccl_profile_path", "str", "/etc/profile.d/railwright-nccl.sh", "Where login shells get the variables.",
         "profile.d(5) convention: read by login shells alone, so the second file is needed too",
         pattern=r"^/etc/profile\.d/[A-Za-z0-9._-]+\.sh$", form="a path like /etc/profile.d/NAME.sh"),

@@ -17,6 +17,7 @@ from railwright.cli import console
 from railwright.cli.options import Format, Limit, OptionalInventory, Transport, TransportOption, option
 from railwright.cli.session import Sysroot, captured_tree
 from railwright.exitcodes import ExitCode, InputError, combine
+from railwright.inventories import Given, inventories
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -119,7 +120,7 @@ def _check(given: Mapping[str, str | None]) -> None:
             raise InputError(f"{name} {value}: allowed: {allowed}")
 
 
-def _live(inventory: Path, limit: str | None, wish: Wish, transport: Transport) -> ExitCode:
+def _live(inventory: Given, limit: str | None, wish: Wish, transport: Transport) -> ExitCode:
     from railwright.cli.session import Session, overall, require
 
     session = Session("container", inventory, limit, Format.JSON if wish.form is Output.JSON else Format.TEXT)
@@ -150,7 +151,7 @@ def _question(judged: Judged, wish: Wish, first: list[str]) -> Question:
     return container_question(wish.options.image, [network.partition("/")[0] for network in peers])
 
 
-def _captured(sysroot: Path, inventory: Path | None, limit: str | None, wish: Wish) -> ExitCode:
+def _captured(sysroot: Path, inventory: Given | None, limit: str | None, wish: Wish) -> ExitCode:
     """One tree is one node: without an inventory by itself, with one as the node that --limit names."""
     from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import inspect_container_access as inspect
     from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
@@ -174,7 +175,7 @@ def _captured(sysroot: Path, inventory: Path | None, limit: str | None, wish: Wi
     return _show(_containers({name: answer}, {**job, **chosen}, list(job), wish), wish.form, {})
 
 
-def _specs(inventory: Path, pattern: str | None) -> dict[str, Spec]:
+def _specs(inventory: Given, pattern: str | None) -> dict[str, Spec]:
     """The wishes for the nodes that a pattern names, in the order of the inventory."""
     from railwright.cli.session import opened
 
@@ -184,7 +185,7 @@ def _specs(inventory: Path, pattern: str | None) -> dict[str, Spec]:
     specs, findings = build_specs(loaded)
     first = next((finding for finding in findings if finding.severity == "error"), None)
     if first is not None:
-        raise InputError(f"{inventory}: {first.host}: {first.key}: {first.message}; allowed: {first.allowed}")
+        raise InputError(f"{inventories(inventory)}: {first.host}: {first.key}: {first.message}; allowed: {first.allowed}")
     return {name: specs[name] for name in loaded.hosts}
 
 

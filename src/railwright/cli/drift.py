@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright drift``: what differs from the inventory, since when, and by whom; one inspection a node."""
 
+import os
 import sys
 from collections import Counter
 from datetime import UTC, datetime
@@ -65,6 +66,8 @@ def command(
 ) -> None:  # fmt: skip
     if output is not None and form is DriftFormat.TEXT:
         raise InputError("--output is for --format json, junit or prometheus")
+    if output is not None:
+        _expect_writable(output)
     known_areas(area or [])
     session = Session("drift", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)
     outcome = session.scan("drift", transport)
@@ -81,6 +84,16 @@ def command(
     else:
         _print(_machine_form(form, run, end.nodes, end.summary), output)
     raise typer.Exit(end.code)
+
+
+def _expect_writable(output: Path) -> None:
+    """Before a node is contacted: what all of them said would be lost."""
+    if output.is_dir():
+        raise InputError(f"--output {output}: is a directory; allowed: a file")
+    if not output.parent.is_dir():
+        raise InputError(f"--output {output}: there is no directory {output.parent}")
+    if not (output.exists() and not output.is_file()) and not os.access(output.parent, os.W_OK | os.X_OK):  # a device is written as it is
+        raise InputError(f"--output {output}: {output.parent} cannot be written to: permission denied")
 
 
 def known_areas(names: list[str]) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright explain``: why a node gets what it gets: its path between HCAs and GPU memory; its NCCL settings."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ from railwright.cli.nccl import explain as explain_variable
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat, Transport, TransportOption
 from railwright.cli.session import Sysroot, judged_inventory, show_documents
 from railwright.exitcodes import InputError
+from railwright.inventories import Given
 from railwright.report.text import value_text
 
 HELP = """Say why a node gets what it gets, by one name. Nothing is changed.
@@ -79,7 +79,7 @@ LEFT_OUT = "(left out)"
 COLUMNS = ("variable", "value", "from", "why")
 
 
-def _nccl(name: str, inventory: Path | None, limit: str | None, form: Format) -> None:
+def _nccl(name: str, inventory: Given | None, limit: str | None, form: Format) -> None:
     """``profile``: all of them, or the hosts' own. In capitals: a variable. Else a profile, on the hosts in place of their own."""
     from railwright.nccl.explain import explanation, profile_document, profile_named
 
@@ -110,7 +110,7 @@ def _show_all(form: Format) -> None:
         console.table(("profile", "fabric", "for"), [(item["name"], ", ".join(item["fabrics"]), item["description"]) for item in rows])
 
 
-def _of_hosts(inventory: Path, limit: str | None, profile: str | None, variable: str | None, form: Format) -> None:
+def _of_hosts(inventory: Given, limit: str | None, profile: str | None, variable: str | None, form: Format) -> None:
     """Ends 64 when the inventory has errors, those that the named profile brings among them."""
     given = {} if profile is None else {"rdma_nccl_profile": profile}
     specs = judged_inventory(inventory, limit, form, given, dict.fromkeys(given, f"explain {profile}")).specs

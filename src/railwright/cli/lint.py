@@ -7,6 +7,7 @@ from railwright.cli import console
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import bad_input, findings_document, opened
 from railwright.exitcodes import ExitCode
+from railwright.inventories import inventories
 
 HELP = """Check an inventory; no node is touched.
 
@@ -34,5 +35,5 @@ def command(inventory: Inventory, limit: Limit = None, form: OutputFormat = Form
                 console.say(str(finding))
         warnings = len(findings) - errors
         counted = f"{console.count(errors, 'error')}, {console.count(warnings, 'warning')}" if findings else "no findings"
-        console.note(f"{inventory}: {counted}")
+        console.note(f"{inventories(inventory)}: {counted}")
     raise typer.Exit(ExitCode.USAGE if errors else ExitCode.OK)

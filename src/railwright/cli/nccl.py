@@ -14,6 +14,7 @@ import typer
 from railwright.cli import console
 from railwright.cli.options import Format, OptionalInventory, OutputFormat, option
 from railwright.exitcodes import ExitCode, InputError
+from railwright.inventories import Given
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
@@ -189,7 +190,7 @@ def _bytes(file: Path) -> bytes:
     return data
 
 
-def _of_inventory(inventory: Path, *, with_own: bool) -> tuple[QosProfile | None, list[NcclFinding]]:
+def _of_inventory(inventory: Given, *, with_own: bool) -> tuple[QosProfile | None, list[NcclFinding]]:
     """The site's QoS profile, and (``with_own``) what is wrong with the NCCL settings of the inventory itself."""
     from railwright.cli.session import opened
 

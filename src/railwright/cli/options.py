@@ -31,12 +31,12 @@ class Settings:
 
 settings = Settings()
 
-INVENTORY_HELP = "Inventory: a file, or the directory that `railwright init` wrote."
+INVENTORY_HELP = "Inventory: a file, or the directory that `railwright init` wrote. Of several, the later lies over the earlier."
 LIMIT_HELP = "Only these nodes: an Ansible pattern, such as node1,node2 or rack3 or 'gpu*:!gpu7'."
 FORMAT_HELP = "text for people; json: one JSON document on stdout and nothing else."
 
-Inventory = Annotated[Path, option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]
-OptionalInventory = Annotated[Path | None, option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]
+Inventory = Annotated[list[Path], option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]
+OptionalInventory = Annotated[list[Path] | None, option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]
 Limit = Annotated[str | None, option("--limit", "-l", metavar="PATTERN", help=LIMIT_HELP)]
 OutputFormat = Annotated[Format, typer.Option("--format", "-f", help=FORMAT_HELP)]
 TRANSPORT_HELP = "auto: over ssh connections of our own, and by Ansible where it alone can reach a node; ansible: by Ansible."

@@ -16,6 +16,7 @@ from railwright.cli.session import Conclusion, Session, concluded, heading, requ
 from railwright.drift import Asked, Remedy, fold, folded_cell, out_of_scope, remedy
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
+from railwright.inventories import quoted
 
 HELP = """Fix what differs from the inventory: only that, only on the nodes that have it, a batch of nodes at a time.
 
@@ -52,8 +53,9 @@ def command(
     outcome = session.run("remediate", extra)
     require(outcome, lambda host: host.remediation is not None, "look for drift")
     keep_history(session, outcome)
-    end = concluded(outcome, lambda host: _node(host, str(inventory), asked), _totals, lambda node: node["findings"] or node["waiting"])
-    session.finish(end, lambda: _show(outcome, end, str(inventory), asked))
+    site = str(session.inventory)
+    end = concluded(outcome, lambda host: _node(host, site, asked), _totals, lambda node: node["findings"] or node["waiting"])
+    session.finish(end, lambda: _show(outcome, end, site, asked))
 
 
 def _node(host: HostOutcome, inventory: str, asked: Asked) -> dict[str, Any]:
@@ -123,7 +125,7 @@ def _show(outcome: RunOutcome, end: Conclusion, inventory: str, asked: Asked) ->
     if late:
         console.say(console.styled("not touched", "warn"), f"since the run stopped before: {fold(late)}")
     if summary["left_out"]:
-        console.say(f"{summary['left_out']} more of other areas or less severe than was asked for: railwright drift -i {inventory}")
+        console.say(f"{summary['left_out']} more of other areas or less severe than was asked for: railwright drift -i {quoted(inventory)}")
     touched = f", {summary['not_touched']} not touched" if summary["not_touched"] else ""
     console.say(f"{nodes_line(summary)}{touched}: {summary['fixed']} fixed, {summary['left']} left")
 

@@ -25,6 +25,7 @@ from railwright.cli import console
 from railwright.cli.options import Format, Transport, option, settings
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import BY_STATUS, ExitCode, InputError, combine
+from railwright.inventories import Given, Inventories, inventories
 from railwright.report.text import printable_lines
 from railwright.runs import Run, new_id, save_run, site_path
 
@@ -55,7 +56,7 @@ class Conclusion(NamedTuple):
 
 
 class Session:
-    def __init__(self, verb: str, inventory: Path, limit: str | None, form: Format) -> None:
+    def __init__(self, verb: str, inventory: Given, limit: str | None, form: Format) -> None:
         self.verb = verb
         with bad_input(inventory, form):
             self.inventory = present(inventory)
@@ -157,7 +158,7 @@ class Session:
 
 
 def judged_inventory(
-    path: Path, limit: str | None, form: Format, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None,
+    path: Given, limit: str | None, form: Format, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None,
     tolerated: Collection[str] = (),
 ) -> Judged:  # fmt: skip
     """Read and lint an inventory with these variables in force; findings go to stderr. Raises InputError when there are errors.
@@ -179,11 +180,11 @@ def judged_inventory(
     if errors:
         if form is Format.JSON:
             console.print_json(findings_document(findings))
-        raise InputError(f"{path}: {console.count(len(errors), 'error')}; no node was contacted")
+        raise InputError(f"{inventories(path)}: {console.count(len(errors), 'error')}; no node was contacted")
     return Judged(inventory, specs, variables)
 
 
-def opened(path: Path, limit: str | None, form: Format) -> Inventory:
+def opened(path: Given, limit: str | None, form: Format) -> Inventory:
     """An inventory that is read, not judged. Raises InputError where it or Ansible's configuration cannot be read."""
     with bad_input(path, form):
         present(path)
@@ -224,13 +225,13 @@ def echo(line: str) -> None:
     console.err().out(printable_lines(line), highlight=False)
 
 
-def present(inventory: Path) -> Path:
-    """The path itself, if there is something; whether it is an inventory is lint's to say."""
-    if not inventory.exists():
-        raise InputError(
-            f"inventory {inventory} does not exist; write one with: railwright init {shlex.quote(str(inventory))} --fabric roce"
-        )
-    return inventory
+def present(given: Given) -> Inventories:
+    """The paths themselves, if there is something at each; whether it is an inventory is lint's to say."""
+    found = inventories(given)
+    for path in found:
+        if not path.exists():
+            raise InputError(f"inventory {path} does not exist; write one with: railwright init {shlex.quote(str(path))} --fabric roce")
+    return found
 
 
 def findings_document(findings: list[Any]) -> dict[str, Any]:
@@ -243,14 +244,15 @@ def findings_document(findings: list[Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def bad_input(inventory: Path, form: Format) -> Iterator[None]:
+def bad_input(inventory: Given, form: Format) -> Iterator[None]:
     """Whoever reads JSON gets a document also when the inventory cannot be read at all: its one line as a finding."""
     try:
         yield
     except InputError as error:
         if form is Format.JSON:
             # Spelt out: the class is in a package that imports Ansible, which may be what does not work.
-            place: dict[str, Any] = {"file": str(inventory), "line": None, "hosts": [], "key": "", "value": None}
+            file = str(error.file or inventories(inventory))
+            place: dict[str, Any] = {"file": file, "line": error.line, "hosts": [], "key": "", "value": None}
             finding = place | {"message": str(error), "allowed": "", "severity": "error"}
             console.print_json({"findings": [finding], "summary": {"errors": 1, "warnings": 0}})
         raise
@@ -335,7 +337,7 @@ def captured_tree(sysroot: Path) -> str:
 
 
 def show_documents(
-    verb: str, inventory: Path | None, limit: str | None, sysroot: Path | None, form: Format, of_tree: Callable[[str], dict[str, Any]],
+    verb: str, inventory: Given | None, limit: str | None, sysroot: Path | None, form: Format, of_tree: Callable[[str], dict[str, Any]],
     of_host: Callable[[HostOutcome], dict[str, Any] | None], show: Callable[[dict[str, Any]], None], transport: Transport,
 ) -> ExitCode:  # fmt: skip
     """Print one document a node, as JSON or by ``show``. ``verb`` names the playbook, and in messages what a node lacks."""

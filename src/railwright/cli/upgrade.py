@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright upgrade``: from one pinned set to another, a batch at a time, with a journal that outlives the controller."""
 
-import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ from railwright.cli.apply import Consent, consented
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.drift import fold
 from railwright.exitcodes import InputError
+from railwright.inventories import inventories, quoted
 from railwright.report.text import short
 
 HELP = """Move the cluster from one pinned set (kernel, stack, GPU driver, firmware, NCCL) to the one of a release file, a batch of nodes \
@@ -50,7 +50,7 @@ def command(
     _agree(to, given | {"--rollback-failed": rollback_failed, "--take-over": take_over})
     from railwright.cli import upgrade_run as work
 
-    request = work.Request(inventory, to, limit, consented(consent).get("rdma_consent"), rollback_failed, take_over, form)
+    request = work.Request(inventories(inventory), to, limit, consented(consent).get("rdma_consent"), rollback_failed, take_over, form)
     if status:
         raise typer.Exit(work.status(request))
     if dry_run:
@@ -58,7 +58,7 @@ def command(
     try:
         code = work.resume(request) if resume else work.begin(request)
     except KeyboardInterrupt:
-        console.note(f"go on with: railwright upgrade -i {shlex.quote(str(inventory))} --resume")
+        console.note(f"go on with: railwright upgrade -i {quoted(request.inventory)} --resume")
         raise
     raise typer.Exit(code)
 

@@ -3,7 +3,6 @@
 nodes each, report. Slow to import: Ansible is.
 """
 
-import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
@@ -18,6 +17,7 @@ from railwright.cli.session import Conclusion, Session, complete, echo, findings
 from railwright.cli.upgrade import show_inspection, show_upgrade
 from railwright.events import Echo, Listener, RunOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
+from railwright.inventories import Given, Inventories, quoted
 from railwright.inventory import GROUP, Inventory
 from railwright.progress import elapsed_text, shown
 from railwright.run import run_playbook
@@ -41,7 +41,7 @@ class Playbooks:
     """``variables``: of every step; ``pins``: of those that know the release."""
 
     def __init__(
-        self, inventory: Path, variables: Mapping[str, Any], pins: Mapping[str, Any], shown: Shown, echo: Echo | None = None
+        self, inventory: Given, variables: Mapping[str, Any], pins: Mapping[str, Any], shown: Shown, echo: Echo | None = None
     ) -> None:
         self._inventory, self._variables, self._pins = inventory, dict(variables), dict(pins)
         self._shown, self._echo = shown, echo
@@ -59,7 +59,7 @@ class Playbooks:
 
 @dataclass(frozen=True)
 class Request:
-    inventory: Path
+    inventory: Inventories
     to: Path | None
     limit: str | None
     consent: list[str] | None
@@ -114,7 +114,7 @@ def status(request: Request) -> ExitCode:
         console.print_json(found)
     else:
         show_upgrade(found)
-        idle = "" if state.finished else f"; go on with: railwright upgrade -i {shlex.quote(str(request.inventory))} --resume"
+        idle = "" if state.finished else f"; go on with: railwright upgrade -i {quoted(request.inventory)} --resume"
         console.say(f"at work on it: {at_work}" if at_work else f"nobody is at work on it{idle}")
     return ExitCode.OK
 
@@ -193,12 +193,12 @@ def resume(request: Request) -> ExitCode:
             return _go(request, site, journal, take_over=bool(head.get("take_over")) and not state.ready)
 
 
-def _refuse_second(inventory: Path, request: Request) -> None:
+def _refuse_second(inventory: Given, request: Request) -> None:
     """An upgrade that stopped half-way is finished first, or given up by name."""
     path = newest(inventory)
     state = read_state(path) if path is not None else None
     if state is not None and not state.finished and not request.take_over:
-        name = shlex.quote(str(request.inventory))
+        name = quoted(request.inventory)
         raise CommandError(
             f"the upgrade {state.run} to {state.head['release']} is not finished: go on with railwright upgrade -i {name} --resume, or "
             "give it up with --take-over"

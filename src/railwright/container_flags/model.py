@@ -22,6 +22,7 @@ SOCKET = "NCCL_SOCKET_IFNAME"
 HCA = "NCCL_IB_HCA"
 _DEVICE = re.compile(r"(?:uverbs|umad|issm)[0-9]{1,4}")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{1,63}")
+_EXPORTED = re.compile(r"(export|declare -x) [A-Za-z_][A-Za-z0-9_]*")
 _CPUS = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*")
 _PATH = re.compile(r"(?:/[A-Za-z0-9_.+@-]+)+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
@@ -122,7 +123,9 @@ def _variables(answer: Mapping[str, Any], said: _Said) -> dict[str, str]:
     """NCCL's, by name. NCCL_CONF_FILE and the like are not among them: the node's file has only what the inventory says."""
     found = {}
     for name, value in sorted((answer.get("variables") or {}).items()):
-        if not _VARIABLE.fullmatch(str(name)) or not isinstance(value, str) or not value.isprintable():
+        if _EXPORTED.fullmatch(str(name)):  # a shell's word in nccl.conf, by which NCCL gets nothing either
+            said.notes.append(f"{name!r} in the node's NCCL settings is no name of a variable, and is left out")
+        elif not _VARIABLE.fullmatch(str(name)) or not isinstance(value, str) or not value.isprintable():
             said.problems.append(f"{name!r} in the node's NCCL settings is no variable with a printable value")
         else:
             found[str(name)] = value

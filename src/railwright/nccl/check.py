@@ -11,7 +11,14 @@ from dataclasses import asdict, dataclass
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import NOT_FROM_FILE, check_name, check_value, owner_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import (
+    NOT_FROM_FILE,
+    RDMA_OFF,
+    TURNS_OFF,
+    check_name,
+    check_value,
+    owner_of,
+)
 from railwright.nccl.settings import NAME, Grammar, Setting, judge_option
 
 SEVERITIES = ("error", "warning", "info")
@@ -20,7 +27,7 @@ _OVER_IPOIB = "is NCCL's bootstrap interface; over IPoIB it makes nothing faster
 HABITS = {
     "NCCL_DEBUG": (r"(?i)TRACE", "info", "TRACE lines are compiled out of the NCCL that everybody ships: this prints what INFO prints",
                    "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS"),
-    "NCCL_IB_DISABLE": (r"0*[1-9]\d*", "warning", "turns RDMA off: NCCL goes over TCP sockets", "NCCL_IB_DISABLE=0, or leave it out"),
+    **{name: (values, "warning", TURNS_OFF, allowed) for name, (values, allowed) in RDMA_OFF.items()},
     "NCCL_SOCKET_IFNAME": (r"\^?=?ib\d*", "info", _OVER_IPOIB, "an interface that all nodes have, such as the management NIC"),
 }
 _HCA = re.compile(r"\^?=?[A-Za-z][\w.-]*(:\d+){0,3}(,[A-Za-z][\w.-]*(:\d+){0,3})*,?\Z")

@@ -21,6 +21,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.exitcodes import CommandError
+from railwright.inventories import Given, inventories
 from railwright.runs import runs_directory, site_name, site_path
 from railwright.writing import make_directories, sync_directory
 
@@ -35,11 +36,11 @@ def upgrades_directory() -> Path:
     return runs_directory().parent / "upgrades"
 
 
-def lock_path(inventory: Path) -> Path:
+def lock_path(inventory: Given) -> Path:
     return upgrades_directory() / f"{site_name(inventory)}.lock"
 
 
-def holder(inventory: Path) -> str | None:
+def holder(inventory: Given) -> str | None:
     """``process 4711, run …``: who upgrades this inventory at this moment; None where nobody does."""
     try:
         descriptor = os.open(lock_path(inventory), os.O_RDONLY)
@@ -55,14 +56,14 @@ def holder(inventory: Path) -> str | None:
 
 
 @contextmanager
-def locked(inventory: Path, run: str) -> Iterator[None]:
+def locked(inventory: Given, run: str) -> Iterator[None]:
     """Hold the lock while the block runs. Raises Busy in one line that names who has it."""
     make_directories(upgrades_directory(), 0o700)
     # Not inherited: an ssh that ansible-playbook leaves behind must not keep the lock of a controller that was killed.
     descriptor = os.open(lock_path(inventory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not _got(descriptor):
-            raise Busy(f"{inventory} is being upgraded on this controller already, by {_said(descriptor)}")
+            raise Busy(f"{inventories(inventory)} is being upgraded on this controller already, by {_said(descriptor)}")
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()}, run {run}\n".encode(), 0)
         yield
@@ -192,7 +193,7 @@ def read_state(path: Path) -> State:
     return _read(path)[0]
 
 
-def newest(inventory: Path) -> Path | None:
+def newest(inventory: Given) -> Path | None:
     """The journal of the last upgrade of this inventory, by whatever path it was reached. Ids of one second do not say which came last."""
     wanted, directory = site_path(inventory), upgrades_directory()
     found = []

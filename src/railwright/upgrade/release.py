@@ -17,7 +17,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import check_value
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import type_name
 from railwright.exitcodes import InputError
-from railwright.inventory_index import STANDARD, compose, items, read
+from railwright.inventory_yaml import STANDARD, compose, items, read
 from railwright.lint import LintFinding
 
 # What a release may pin: what is installed, in which version, and where it comes from. How a node is set up stays in the inventory.

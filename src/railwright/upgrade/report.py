@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from railwright.exitcodes import BY_STATUS, ExitCode, combine
+from railwright.inventories import quoted
 from railwright.progress import elapsed_text
 from railwright.upgrade.journal import STATES, Node, State
 from railwright.upgrade.order import Leftover
@@ -48,7 +49,7 @@ def _node(node: Node, state: State, undrain: str) -> dict[str, Any]:
 
 
 def _help(node: Node, state: State, undrain: str) -> list[str]:
-    inventory = shlex.quote(str(state.head["inventory"]))
+    inventory = quoted(state.head["inventory"])
     found = [f"railwright upgrade -i {inventory} --resume"]
     if node.state == "failed" and node.step != "drain":
         found.append(f"railwright rollback -i {inventory} --to {state.run} --limit {shlex.quote(node.name)}")

@@ -9,6 +9,7 @@ import yaml
 
 import railwright.run
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.containers import inspect_container_access
+from node_trees import NODES
 from railwright.cli.main import run
 from railwright.container_flags import FORMS
 from railwright.events import Collector, HostOutcome, RunOutcome
@@ -46,6 +47,21 @@ def test_a_captured_tree_as_a_node_of_an_inventory(captured: Captured, inventory
     assert found["argv"][-1] == "site:1"
     assert "--shm-size=16g" in found["argv"]
     assert found["environment"]["NCCL_IB_HCA"] == "=mlx5_0:1"
+
+
+@pytest.mark.parametrize("name", ["doca8", "ib8", "erdma2", "rxe"])
+def test_a_tree_as_it_is_captured(name: str, capsys: Capsys) -> None:
+    """Not one that the test has written for the verb: sysfs says which devices there were."""
+    out, err = told(capsys, "--sysroot", str(NODES / name), "--image", "train:1", "--format", "json")
+    (found,) = json.loads(out).values()
+    count = len(list((NODES / name / "sys/class/infiniband").iterdir()))
+    assert [device for device in found["devices"] if "uverbs" in device] == [f"/dev/infiniband/uverbs{at}" for at in range(count)]
+    assert ("/dev/infiniband/rdma_cm" in found["devices"]) is (name == "doca8")
+    assert (found["problems"], err) == ([], "")
+
+
+def test_a_tree_without_devices_is_a_problem(capsys: Capsys) -> None:
+    assert "has no uverbs device" in told(capsys, "--sysroot", str(NODES / "nohca"), code=1)[1]
 
 
 def test_every_form_is_there(captured: Captured, capsys: Capsys) -> None:

@@ -119,3 +119,10 @@ def test_a_file_for_others_is_whole_readable_and_leaves_nothing_beside(tmp_path:
     assert [(path.name, path.read_text(), path.stat().st_mode & 0o777) for path in tmp_path.iterdir()] == [("a.prom", "2\n", 0o644)]
     with pytest.raises(InputError, match="No such file"):
         verb._print("x", tmp_path / "missing" / "a.prom")
+
+
+def test_where_nothing_can_be_written_no_node_is_contacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verb, "Session", None)  # the only way to a node
+    for output, said in ((tmp_path / "none" / "d.json", f"there is no directory {tmp_path / 'none'}"), (tmp_path, "is a directory")):
+        with pytest.raises(InputError, match=re.escape(f"--output {output}: {said}")):
+            verb.command([tmp_path], form=verb.DriftFormat.JSON, output=output)

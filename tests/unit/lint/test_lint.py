@@ -45,7 +45,7 @@ def test_four_hundred_hosts_share_one_line(make: Make) -> None:
 
 def test_some_of_the_hosts_are_named(make: Make) -> None:
     directory = make({"hosts": hosts(6, '          validate_port: "x"\n'), "files": {"host_vars/n6.yml": "validate_port: 20000\n"}})
-    text = [str(finding) for finding in lint(directory) if finding.key == "validate_port"]
+    text = [str(finding) for finding in lint(directory) if finding.key == "validate_port" and finding.severity == "error"]
     assert len(text) == 5
     assert all("(n" in line for line in text)
 

@@ -14,6 +14,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.var
     NEVER_IN_NCCL,
     OWNED_BY_OTHERS,
     PLUGIN_VARIABLES,
+    RANGES,
     REMOVED,
     VARIABLES,
     Variable,
@@ -66,8 +67,15 @@ def test_a_value_is_held_to_the_type(row: Variable) -> None:
         assert errors(row.name, value) != [], value
     plain = [value for value in row.values if not value.startswith("legacy") and value != "MAX:n"]
     for value in GOOD.get(row.type, plain):
-        if row.name not in SPECIAL:
+        if row.name not in {*SPECIAL, *RANGES}:
             assert errors(row.name, value) == [], value
+
+
+@pytest.mark.parametrize(("name", "ends"), RANGES.items())
+def test_a_number_is_held_to_what_the_queue_pair_has_room_for(name: str, ends: tuple[int, int]) -> None:
+    assert VARIABLES[name].type == "int"
+    assert [errors(name, str(value)) for value in ends] == [[], []]
+    assert [errors(name, str(value)) for value in (ends[0] - 1, ends[1] + 1, 999999)] == [["is out of range"]] * 3
 
 
 @pytest.mark.parametrize(("name", "good", "bad"), [

@@ -145,11 +145,17 @@ def test_one_hosts_unknown_profile_is_no_difference_between_hosts(write: Write, 
 
 @pytest.mark.parametrize("system", sorted(switch_text.READERS))
 def test_hostile_names_do_not_reach_a_text(system: str, write: Write, capsys: pytest.CaptureFixture[str]) -> None:
-    hosts = HOSTS.replace("        n1:", '        "evil$(reboot)":').replace("        n2:", '        "n2;write erase":')
-    # Of the inventory's other words as well: a group, a variable of somebody else.
-    hosts = hosts.replace("      hosts:", '      vars: {other_banner: "x\\nno shutdown"}\n      hosts:')
+    """Of a host it is an error."""
+    hosts = HOSTS.replace("      hosts:", '      vars: {other_banner: "x\\nno shutdown"}\n      hosts:')
     out, _err = told(capsys, "-i", write("rdma_fabric: roce\nrdma_mtu: 9000\n", hosts), "--os", system)
     assert out == text(system, "dscp26-prio3")
+
+
+def test_a_hostile_host_is_an_error_and_no_text(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    hosts = HOSTS.replace("        n1:", '        "evil$(reboot)":').replace("        n2:", '        "n2;write erase":')
+    out, err = told(capsys, "-i", write("rdma_fabric: roce\nrdma_mtu: 9000\n", hosts), "--os", "nxos", code=64)
+    assert out == ""
+    assert err.count("is no name of a host") == 2
 
 
 def test_a_hostile_rail_is_an_error_and_no_text(write: Write, capsys: pytest.CaptureFixture[str]) -> None:

@@ -29,11 +29,18 @@ def identity(*gpus: Gpu) -> Identity:
     return Identity("n1", platform, "5.15.0", "x86_64", "3.10", None, (), (), (), gpus)
 
 
-@pytest.mark.parametrize("values", [{}, {"erdma_mode": "compat"}, {"erdma_mode": "ofed", "rdma_stack": "auto"}, {"erdma_mode": "default"},
-                                    {"erdma_driver": "mainline", "erdma_mode": "default"}, {"erdma_driver_version": "0.2.37"},
+@pytest.mark.parametrize("values", [{}, {"erdma_mode": "compat"}, {"erdma_mode": "ofed", "rdma_stack": "auto"},
+                                    {"erdma_driver_version": "0.2.37"},
                                     {"erdma_mode": "ofed", "rdma_stack": "mlnx_ofed", "rdma_stack_activation": "reboot"}])
 def test_what_goes_together(values: dict[str, str]) -> None:
     assert findings(**values) == []
+
+
+@pytest.mark.parametrize("values", [{"erdma_mode": "default"}, {"erdma_driver": "mainline", "erdma_mode": "default"}])
+def test_in_mode_default_nccl_has_no_gid(values: dict[str, str]) -> None:
+    """Programs that connect by RDMA CM go with it, so it is a warning and no error."""
+    (line,) = findings(**values)
+    assert line.startswith("warning: erdma_mode: does not go with rdma_nccl_profile erdma-native")
 
 
 @pytest.mark.parametrize(
