@@ -49,9 +49,9 @@ class SlurmHost(Host):
         if words[0] == "update":
             return self.update(words[1:])
         assert words == ("--all", "--oneliner", "show", "nodes")
-        return Result(0, "".join(self.line(name) + "\n" for name in self.nodes), "")
+        return Result(0, "".join(self.told(name) + "\n" for name in self.nodes), "")
 
-    def line(self, name: str) -> str:
+    def told(self, name: str) -> str:
         state, reason = self.nodes[name]
         return LINE.format(name=name, state=state, reason=f" Reason={reason} [root@2026-11-21T18:31:31]" if reason else "")
 

@@ -49,7 +49,7 @@ def test_a_reason_cannot_change_the_state() -> None:
 
 def test_lines_that_are_no_node_are_left_out() -> None:
     host = SlurmHost({"n1": ("IDLE", "")})
-    text = f"slurm_load_node: something new\n\n{host.line('n1')}\nNodeName=n2 without a state\n"
+    text = f"slurm_load_node: something new\n\n{host.told('n1')}\nNodeName=n2 without a state\n"
     assert list(slurm.parse_nodes(text)) == ["n1"]
 
 

@@ -189,9 +189,8 @@ def test_a_masked_unit_is_a_problem(gpu_node: Callable[..., Any], planner: Calla
     assert obstacles(node, planner("gpu_driver", node, **WANT, gpu_driver_persistence=False).plan()) == []
 
 
-def test_a_unit_that_was_masked_while_it_runs_does_not_come_with_the_next_boot(
-    gpu_node: Callable[..., Any], planner: Callable[..., Any]
-) -> None:  # fmt: skip
+def test_a_unit_that_was_masked_while_it_runs(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
+    """It does not come with the next boot."""
     node = driven(gpu_node(), NEW)
     assert planner("gpu_driver", node, **WANT).plan() == []
     node.tree.link(f"etc/systemd/system/{PERSISTENCED}", "/dev/null")
