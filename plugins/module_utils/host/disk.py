@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Whether a node's disk can take what railwright, and Ansible, write: files in /etc, restore points in /var/lib, temporary files.
 
-A file system that gave up after an error of its disk need not be mounted read-only: on newer kernels ext4 sets no such flag, and says it to
-whoever syncs or writes (seen on Linux 6.18: statvfs and /proc/mounts have rw, and every write ends in EROFS). So one that had an error is asked
-to sync a directory, which changes nothing, and may take long where somebody else writes much. XFS counts no errors, and has no flag either.
+A file system that gave up after an error of its disk need not be mounted read-only: on newer kernels ext4 sets no such flag, and says it
+to whoever syncs or writes (seen on Linux 6.18: statvfs and /proc/mounts have rw, and every write ends in EROFS). So one that had an error
+is asked to sync a directory, which changes nothing, and may take long where somebody else writes much. XFS counts no errors, and has no
+flag either.
 The sentence is the same by every way that a node is asked: see plugin_utils/node_disk.py.
 """
 

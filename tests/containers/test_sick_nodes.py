@@ -26,7 +26,6 @@ from ssh_world import World, address
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can give an sshd a mount namespace of its own"), pytest.mark.slow,
-    pytest.mark.xdist_group("sick nodes"),  # the same nodes answer all of them
 ]
 ROOM = "/var/opt"  # not below /tmp, which is full on one of them
 SECONDS = 30
