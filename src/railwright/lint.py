@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Judges an inventory with no node touched: every finding with file, line, key, value and what is allowed, for all hosts that share it."""
 
+import contextlib
+import ipaddress
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -85,6 +87,10 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
     return found
 
 
+NO_ADDRESS = (  # of what an address looks like that is none
+    (re.compile(r"[^:]*:[0-9]+|\[[^\]]*\]:[0-9]+"), "has a port in it", "the address; the port is ansible_port"),
+    (re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){3}"), "is no IPv4 address", "four numbers from 0 to 255, or a name"),
+)
 NAMED = re.compile(r"\{\{ *inventory_hostname(_short)? *\}\}")
 OTHER_WAYS = frozenset(WAYS) - {"ansible_host"}
 BY_SSH = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "ansible.builtin.paramiko_ssh")
@@ -112,12 +118,22 @@ def ways(inventory: Inventory) -> tuple[dict[str, str], list[Finding]]:
         if "{" in address or not rest:
             continue
         reach[host] = address
+        if (said := no_address(address)) is not None:
+            twice.append(Finding(host, "ansible_host", address, *said, "error"))
         first = found.setdefault((address, rest), host)
         if first != host:
             key = next((name for name in ("ansible_host", "ansible_ssh_host", "ansible_port") if values.get(name)), "ansible_host")
             said = f"is the address and port of {first} too: both would be one machine"
             twice.append(Finding(host, key, address, said, "an address or port of its own for each host", "error"))
     return reach, twice
+
+
+def no_address(text: str) -> tuple[str, str] | None:
+    """What is wrong with it, and what is allowed; None of an address or a name."""
+    with contextlib.suppress(ValueError):
+        ipaddress.ip_address(text)
+        return None
+    return next((row[1:] for row in NO_ADDRESS if row[0].fullmatch(text)), None)
 
 
 def _way(said: list[Any]) -> tuple[Any, str]:
@@ -226,7 +242,21 @@ def _structure(inventory: Inventory) -> list[LintFinding]:
     if outside:
         message = f"{', '.join(outside)}: in group opensm but not in group {GROUP}, so no subnet manager is set up there"
         found.append(LintFinding(str(inventory.path), None, tuple(outside), "opensm", None, message, f"hosts of group {GROUP}", "warning"))
-    return found
+    return found + _not_managed(inventory, managed)
+
+
+def _not_managed(inventory: Inventory, managed: frozenset[str]) -> list[LintFinding]:
+    """Rails of a group or host of which nothing is in group rdma: left out by a slip, they would be left out in silence."""
+    found: dict[str, Origin] = {}
+    for store in (inventory.index.inline, inventory.index.files):
+        for (kind, name), said in store.items():
+            hosts = inventory.groups.get(name, ()) if kind == "group" else (name,) if name in inventory.groups.get("all", ()) else ()
+            if "rdma_rails" in said and hosts and managed.isdisjoint(hosts):
+                found.update(dict.fromkeys(hosts, inventory.index.place(said["rdma_rails"])))
+    if not found:
+        return []
+    at, message = next(iter(found.values())), f"of hosts outside of group {GROUP}: nothing is set up there"
+    return [LintFinding(str(at.file), at.line, tuple(found), "rdma_rails", None, message, f"hosts in group {GROUP}", "warning", False)]
 
 
 Lost = dict[tuple[str, Origin, Origin, str], dict[str, None]]  # key, the place that loses, that wins, and whose it is: the hosts

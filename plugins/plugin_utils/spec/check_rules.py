@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.libnccl import IN_PREFIX
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import SYSCTLS, canonical
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import LEAVE, MAINLINE
 
 from .check_jobs import CONDA, LOCK, MORE, PYTHON, TORCH, URL, VERSIONS, WHEELS
@@ -51,6 +52,24 @@ def _above_rate(values: Values, key: str) -> bool:
     rate = values["expect"].get("rate_gbps")
     real = values["fabric"] != "erdma" and values["rdma_stack"] != "soft_roce"
     return real and None not in (rate, values[key]) and values[key] > rate
+
+
+LINK_TYPES = {"infiniband": ("IB", "1"), "roce": ("ETH", "2")}
+NEIGHBOURS = tuple(f"net/ipv4/neigh/default/gc_thresh{number}" for number in (1, 2, 3))
+
+
+def _other_link(values: Values) -> bool:
+    """Whether the first port is to be of the other kind, and the second one, which may be on purpose, does not make up for it."""
+    own, config = LINK_TYPES.get(values["fabric"], ()), values["nic_firmware_config"]
+    first, second = (str(config.get(f"LINK_TYPE_P{port}", "")).upper().partition("(")[0] for port in (1, 2))
+    return any(first in pair and pair is not own and second not in own for pair in LINK_TYPES.values()) and bool(own)
+
+
+def _neighbours_upside_down(values: Values) -> bool:
+    own = {canonical(name): value for name, value in values["host_tuning_sysctls"].items()}
+    wanted = [own.get(row.name, row.value) for row in SYSCTLS if row.name in NEIGHBOURS]
+    limits = [int(value) for value in wanted if value is not None and str(value).isdecimal()]
+    return limits != sorted(limits)
 
 
 _UNUSED = "nothing would use it: %s is none"
@@ -115,6 +134,16 @@ RULES = (
          "is for upgrade_scheduler: command; it is {upgrade_scheduler}", "unset, or upgrade_scheduler: command"),
     Rule(("rdma_bootstrap_interface",), lambda v: v["bootstrap_interface"] == "lo", LOOPBACK, "an interface that all nodes reach"),
     Rule(("containers_pod_interface",), lambda v: v["containers_pod_interface"] == "lo", LOOPBACK, "the pod's own interface, such as eth0"),
+    Rule(("validate_perftest_seconds", "validate_timeout_s"),
+         lambda v: v["validate_perftest"] and v["validate_perftest_seconds"] >= v["validate_timeout_s"],
+         "validate_timeout_s ({validate_timeout_s}) ends each bandwidth test of validate_perftest_seconds ({validate_perftest_seconds}) "
+         "before it is done", "a timeout that is longer than the test, the start of its server included"),
+    Rule(("nic_firmware_config",), _other_link,
+         "makes the first port of each rail's NIC one of another kind: rdma_fabric is {fabric}",
+         "LINK_TYPE_P1: IB for infiniband, ETH for roce"),
+    Rule(("host_tuning_sysctls",), _neighbours_upside_down,
+         "with the catalogue's values the limits of the neighbour table do not rise from gc_thresh1 to gc_thresh3: entries are thrown away "
+         "before the table is full", "gc_thresh1 at most gc_thresh2, at most gc_thresh3"),
     Rule(("validate_min_bandwidth_gbps",), lambda v: _above_rate(v, "validate_min_bandwidth_gbps"), _NEVER, "at most the expected rate"),
     Rule(("gpudirect_min_bandwidth_gbps",), lambda v: _above_rate(v, "gpudirect_min_bandwidth_gbps"), _NEVER, "at most the expected rate"),
     Rule(("nccl_tests_launcher",),

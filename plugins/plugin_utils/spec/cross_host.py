@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What hosts of one site must agree on, and what no two of them may share. Pure."""
 
+import contextlib
+import ipaddress
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import ROCE_OVERHEAD, path_mtu_for
@@ -30,6 +33,7 @@ def validate_site(specs: Mapping[str, Spec], reach: Mapping[str, str] | None = N
         for rail in spec.rails:
             places.setdefault(rail.name, []).append((host, rail))
     _unique(specs, hosts, reach or {}, findings)
+    _networks(specs, reach or {}, findings)
     for name in sorted(places):
         _same_rail(name, places[name], specs[hosts[0]].fabric, findings)
     _counts(specs, [host for host in hosts if specs[host].rails], findings)
@@ -106,6 +110,50 @@ def _other_uses(seen: Mapping[str, tuple[str, Rail]], gateways: Mapping[str, tup
         findings.of(other).add("warning" if other == host else "error", f"rdma_rails[{rail.index}].address", rail.address, (
             "is what the node itself is reached by (ansible_host): a change of this rail can cut it off" if other == host
             else f"is what {host} is reached by (ansible_host): two nodes would have it"), "an address that no node is reached by")
+
+
+def _networks(specs: Mapping[str, Spec], reach: Mapping[str, str], findings: Findings) -> None:
+    """What nodes are reached by is in no rail's network, as far as fabrics are separate, and a firewall's peers are the cluster's."""
+    shared: dict[tuple[str, str], Places] = {}
+    for host, spec in specs.items():
+        address = reach.get(host, "")
+        rails = [rail for rail in spec.rails if rail.address is not None]
+        for rail in rails if spec.fabric != "erdma" else ():  # an ECS instance's one interface may be both
+            own, _slash, _length = str(rail.address).partition("/")
+            if own != address and _inside(address, (network_of(str(rail.address)),)):
+                shared.setdefault((rail.name, network_of(str(rail.address))), []).append((host, rail))
+        peers = tuple(spec["firewall_peers"]) if spec["firewall_manage"] else ()
+        known = [address, *(str(rail.address).partition("/")[0] for rail in rails), *spec["ssh_mesh_addresses"]] if peers else []
+        if _addresses(known) and not any(_inside(own, peers) for own in known):
+            findings.of(host).warning("firewall_peers", list(peers), "has no address of this node: the other nodes would keep it out",
+                                      "networks that hold the nodes' addresses")
+    for (name, network), places in shared.items():
+        host, rail = places[0]
+        who = join_hosts([each for each, _rail in places])
+        findings.of(host).warning(f"rdma_rails[{rail.index}].address", rail.address, f"{name} is in {network}, and so is "
+                                  f"ansible_host of {who}: of two interfaces in one network either may answer for the other",
+                                  "a network of the rail's own")
+
+
+def _addresses(texts: Iterable[str]) -> list[str]:
+    return [text for text in texts if _address(text) is not None]
+
+
+@cache
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    return ipaddress.ip_network(text, strict=False)
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """None of a name."""
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(text)
+    return None
+
+
+def _inside(text: str, networks: Iterable[str]) -> bool:
+    address = _address(text) if text[:1].isdigit() or ":" in text else None
+    return address is not None and any(address in _network(network) for network in networks)
 
 
 def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> None:

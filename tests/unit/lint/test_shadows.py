@@ -86,6 +86,37 @@ def test_a_rail_that_the_node_is_reached_by_is_a_warning(make: Make) -> None:
     assert "a change of this rail can cut it off" in finding.message
 
 
+N1, N2 = (f'rdma_rails: [{{name: rail0, match: {{mac: "02:00:00:00:0{end}:00"}}, address: 198.51.100.1{end}/25}}]' for end in (1, 2))
+IN_ONE_NETWORK = {"n1": "ansible_host: 198.51.100.101\n" + N1, "n2": "ansible_host: 198.51.100.102\n" + N2}
+
+
+@pytest.mark.parametrize(("parts", "key", "hosts", "text"), [
+    (IN_ONE_NETWORK, "rdma_rails[0].address", ("n1",), "rail0 is in 198.51.100.0/25, and so is ansible_host of n1, n2: of two interfaces"),
+    ({"site": SITE + "firewall_peers: [10.0.0.0/8]\n"}, "firewall_peers", ("n1", "n2"), "has no address of this node"),
+    ({"hosts": "all: {children: {rdma: {hosts: {n0: {rdma_rails: []}}}, late: {hosts: {n1: {rdma_rails: []}}}}}"}, "rdma_rails", ("n1",),
+     "of hosts outside of group rdma: nothing is set up there"),
+])  # fmt: skip
+def test_what_is_seldom_meant_is_a_warning(
+    make: Make, parts: Mapping[str, object], key: str, hosts: tuple[str, ...], text: str
+) -> None:
+    found = [item for item in lint(make(parts)) if item.key == key and item.hosts == hosts]
+    assert [item.severity for item in found] == ["warning"]
+    assert text in found[0].message
+    assert found[0].line is not None
+
+
+@pytest.mark.parametrize("parts", [
+    {"site": SITE + "firewall_peers: [198.51.100.0/24]\n"},
+    {"site": SITE + "firewall_peers: [10.0.0.0/8]\nfirewall_manage: false\n"},
+    {"site": SITE + "nic_firmware_config: {LINK_TYPE_P1: ETH, LINK_TYPE_P2: IB}\n"},
+    {"site": SITE + "nic_firmware_config: {LINK_TYPE_P1: IB, LINK_TYPE_P2: ETH}\n"},
+    {"site": SITE + "host_tuning_sysctls: {net.ipv4.neigh.default.gc_thresh3: 8192, net.ipv4.neigh.default.gc_thresh1: null}\n"},
+    {"n1": "ansible_host: gpu01.example.com\n" + N1, "n2": "ansible_host: 2001:db8::12\n" + N2},
+])  # fmt: skip
+def test_what_is_meant_is_no_finding(make: Make, parts: Mapping[str, object]) -> None:
+    assert said(make(parts)) == []
+
+
 @pytest.mark.parametrize("own", [
     ("ansible_host: 192.0.2.1\nansible_port: 22", "ansible_host: 192.0.2.1\nansible_port: 2222"),
     ("ansible_host: 192.0.2.1\nansible_ssh_common_args: -J a", "ansible_host: 192.0.2.1\nansible_ssh_common_args: -J b"),
