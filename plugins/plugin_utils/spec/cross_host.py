@@ -4,8 +4,7 @@
 import contextlib
 import ipaddress
 import json
-from collections.abc import Iterable, Mapping
-from functools import cache
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import ROCE_OVERHEAD, path_mtu_for
@@ -116,17 +115,19 @@ def _networks(specs: Mapping[str, Spec], reach: Mapping[str, str], findings: Fin
     """What nodes are reached by is in no rail's network, as far as fabrics are separate, and a firewall's peers are the cluster's."""
     shared: dict[tuple[str, str], Places] = {}
     for host, spec in specs.items():
+        ways: dict[str, str] = {}  # length of a rail's prefix: the network of that length that the node is reached in
         address = reach.get(host, "")
-        rails = [rail for rail in spec.rails if rail.address is not None]
-        for rail in rails if spec.fabric != "erdma" else ():  # an ECS instance's one interface may be both
-            own, _slash, _length = str(rail.address).partition("/")
-            if own != address and _inside(address, (network_of(str(rail.address)),)):
-                shared.setdefault((rail.name, network_of(str(rail.address))), []).append((host, rail))
-        peers = tuple(spec["firewall_peers"]) if spec["firewall_manage"] else ()
-        known = [address, *(str(rail.address).partition("/")[0] for rail in rails), *spec["ssh_mesh_addresses"]] if peers else []
-        if _addresses(known) and not any(_inside(own, peers) for own in known):
-            findings.of(host).warning("firewall_peers", list(peers), "has no address of this node: the other nodes would keep it out",
-                                      "networks that hold the nodes' addresses")
+        first = address.partition(".")[0] if "." in address else ""
+        for rail in spec.rails if spec.fabric != "erdma" and _is_address(address) else ():  # an ECS instance's one interface may be both
+            own, _slash, length = (rail.address or "").partition("/")
+            if own in ("", address) or (first and len(length) == 2 and own.partition(".")[0] != first):  # of 160,000 rails most end here
+                continue
+            if length not in ways:
+                ways[length] = _network_at(address, length)
+            if ways[length] and ways[length] == network_of(str(rail.address)):
+                shared.setdefault((rail.name, ways[length]), []).append((host, rail))
+        if spec["firewall_manage"] and spec["firewall_peers"]:
+            _peers(spec, [address, *((rail.address or "").partition("/")[0] for rail in spec.rails)], findings.of(host))
     for (name, network), places in shared.items():
         host, rail = places[0]
         who = join_hosts([each for each, _rail in places])
@@ -135,25 +136,25 @@ def _networks(specs: Mapping[str, Spec], reach: Mapping[str, str], findings: Fin
                                   "a network of the rail's own")
 
 
-def _addresses(texts: Iterable[str]) -> list[str]:
-    return [text for text in texts if _address(text) is not None]
+def _peers(spec: Spec, known: list[str], findings: Findings) -> None:
+    peers = [ipaddress.ip_network(peer, strict=False) for peer in spec["firewall_peers"]]
+    addresses = [ipaddress.ip_address(text) for text in (*known, *spec["ssh_mesh_addresses"]) if _is_address(text)]
+    if addresses and not any(address in peer for address in addresses for peer in peers):
+        findings.warning("firewall_peers", spec["firewall_peers"], "has no address of this node: the other nodes would keep it out",
+                         "networks that hold the nodes' addresses")
 
 
-@cache
-def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
-    return ipaddress.ip_network(text, strict=False)
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """None of a name."""
+def _is_address(text: str) -> bool:
     with contextlib.suppress(ValueError):
-        return ipaddress.ip_address(text)
-    return None
+        return bool(text[:1].isdigit() or ":" in text) and bool(str(ipaddress.ip_address(text)))
+    return False
 
 
-def _inside(text: str, networks: Iterable[str]) -> bool:
-    address = _address(text) if text[:1].isdigit() or ":" in text else None
-    return address is not None and any(address in _network(network) for network in networks)
+def _network_at(address: str, length: str) -> str:
+    """Empty where the one is of the other family."""
+    with contextlib.suppress(ValueError):
+        return network_of(f"{address}/{length}")
+    return ""
 
 
 def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> None:

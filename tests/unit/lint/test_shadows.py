@@ -92,6 +92,8 @@ IN_ONE_NETWORK = {"n1": "ansible_host: 198.51.100.101\n" + N1, "n2": "ansible_ho
 
 @pytest.mark.parametrize(("parts", "key", "hosts", "text"), [
     (IN_ONE_NETWORK, "rdma_rails[0].address", ("n1",), "rail0 is in 198.51.100.0/25, and so is ansible_host of n1, n2: of two interfaces"),
+    ({"n1": "ansible_host: 2001:db8::99\n" + N1.replace("198.51.100.11/25", "2001:db8::11/64"), "n2": "rdma_rails: []"},
+     "rdma_rails[0].address", ("n1",), "rail0 is in 2001:db8::/64, and so is ansible_host of n1"),
     ({"site": SITE + "firewall_peers: [10.0.0.0/8]\n"}, "firewall_peers", ("n1", "n2"), "has no address of this node"),
     ({"hosts": "all: {children: {rdma: {hosts: {n0: {rdma_rails: []}}}, late: {hosts: {n1: {rdma_rails: []}}}}}"}, "rdma_rails", ("n1",),
      "of hosts outside of group rdma: nothing is set up there"),
