@@ -118,8 +118,8 @@ def ways(inventory: Inventory) -> tuple[dict[str, str], list[Finding]]:
         if "{" in address or not rest:
             continue
         reach[host] = address
-        if (said := no_address(address)) is not None:
-            twice.append(Finding(host, "ansible_host", address, *said, "error"))
+        if (wrong := no_address(address)) is not None:
+            twice.append(Finding(host, "ansible_host", address, *wrong, "error"))
         first = found.setdefault((address, rest), host)
         if first != host:
             key = next((name for name in ("ansible_host", "ansible_ssh_host", "ansible_port") if values.get(name)), "ansible_host")
