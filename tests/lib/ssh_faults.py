@@ -212,9 +212,10 @@ def jumps(found: Faults, behind: str) -> None:
     closed = found.sshd("AllowTcpForwarding no")
     found.known("jump-refuses", behind, f"-J {ME}@{closed}:{world.port}")
     narrow = found.sshd("MaxStartups 2:100:2")
-    for number in range(8):
-        found.known(f"narrow-{number}", behind, f"-J {ME}@{narrow}:{world.port}")
-    crowd = [address(number) for number in range(201, 201 + 8)]
+    far, crowd = ([address(number) for number in range(first, first + 8)] for first in (221, 201))  # no two nodes have one address
+    world.serve(far)
+    for number, host in enumerate(far):
+        found.known(f"narrow-{number}", host, f"-J {ME}@{narrow}:{world.port}")
     world.serve(crowd, "MaxStartups 2:100:2")
     for number, host in enumerate(crowd):
         found.known(f"crowd-{number}", host)
