@@ -162,7 +162,7 @@ def full(host: str, port: int) -> Iterator[None]:
 def inventory(world: World, hosts: Mapping[str, Mapping[str, Any]]) -> Path:
     options = f"-F none -o UserKnownHostsFile={world.known_hosts} -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes"
     common = {
-        "rdma_fabric": "roce", "rdma_mtu": 9000, "ansible_port": world.port,
+        "rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_keep_code": False, "ansible_port": world.port,
         "ansible_python_interpreter": PYTHON,
         "ansible_ssh_private_key_file": str(world.directory / "client"), "ansible_ssh_common_args": f"{options} -o IdentitiesOnly=yes",
         "ansible_timeout": 5,
