@@ -5,7 +5,6 @@ Ansible itself forgets the line of a number or a boolean (and, before 2.19, of n
 here.
 """
 
-import ipaddress
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from ansible.errors import AnsibleError
 from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import is_address
 from railwright.exitcodes import InputError
 from railwright.inventory_text import Condensed, condensed, understood
 from railwright.inventory_yaml import MERGE, TEXT, compose, items, read, same_value, wrong
@@ -188,12 +188,7 @@ HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
 
 def is_host_name(name: str) -> bool:
     """It becomes a name of files, a word of command lines and of --limit, and where nothing else is said what ssh connects to."""
-    if HOST_NAME.fullmatch(name):
-        return True
-    try:
-        return bool(ipaddress.ip_address(name))
-    except ValueError:
-        return False
+    return HOST_NAME.fullmatch(name) is not None or is_address(name)
 
 
 def _expect_host_name(path: Path, host: str, line: int, index: Index) -> None:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Judges an inventory with no node touched: every finding with file, line, key, value and what is allowed, for all hosts that share it."""
 
-import contextlib
-import ipaddress
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +11,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import SpecBuilder, validate_site
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import is_address
 from railwright.inventories import Given
 from railwright.inventory import GROUP, Inventory, Untemplated, load_inventory, uncollected
 from railwright.inventory_index import Definition, Origin, is_host_name, unread
@@ -130,10 +129,7 @@ def ways(inventory: Inventory) -> tuple[dict[str, str], list[Finding]]:
 
 def no_address(text: str) -> tuple[str, str] | None:
     """What is wrong with it, and what is allowed; None of an address or a name."""
-    with contextlib.suppress(ValueError):
-        ipaddress.ip_address(text)
-        return None
-    return next((row[1:] for row in NO_ADDRESS if row[0].fullmatch(text)), None)
+    return None if is_address(text) else next((row[1:] for row in NO_ADDRESS if row[0].fullmatch(text)), None)
 
 
 def _way(said: list[Any]) -> tuple[Any, str]:

@@ -17,7 +17,7 @@ from repo import ROOT
 
 from .test_plain_plays import PLAYBOOK
 
-FILL = "mount -t tmpfs -o size=1m tmpfs {0}\nhead -c 1M /dev/zero > {0}/filler"
+FILL = "mount -t tmpfs -o size=1m tmpfs {0} && head -c 1M /dev/zero > {0}/filler"  # never into a directory of this machine
 # Of each node: what is done to its file systems, its own variables, and what is said of it.
 NODES = {
     "full": (FILL.format("/var/lib"), {}, "/var/lib is full (0 of 1 MiB free)"),

@@ -17,6 +17,7 @@ from typing import NamedTuple, Optional, Sequence
 from .host import Host
 from .write import READ_ONLY
 
+# Joined here, since linters take a written /tmp for the name of a temporary file.
 PLACES = tuple("/" + name for name in ("etc", "var/lib", "tmp", "var/tmp"))
 MOUNTS = "/proc/self/mountinfo"
 BOOT = "/proc/stat"

@@ -14,6 +14,7 @@ from .check_erdma import check_modes
 from .findings import Findings, join_hosts
 from .rails import network_of
 from .schema import BY_NAME
+from .values import is_address
 
 Places = list[tuple[str, Rail]]  # (host, rail) in the order of the hosts
 
@@ -118,7 +119,7 @@ def _networks(specs: Mapping[str, Spec], reach: Mapping[str, str], findings: Fin
         ways: dict[str, str] = {}  # length of a rail's prefix: the network of that length that the node is reached in
         address = reach.get(host, "")
         first = address.partition(".")[0] if "." in address else ""
-        for rail in spec.rails if spec.fabric != "erdma" and _is_address(address) else ():  # an ECS instance's one interface may be both
+        for rail in spec.rails if spec.fabric != "erdma" and is_address(address) else ():  # an ECS instance's one interface may be both
             own, _slash, length = (rail.address or "").partition("/")
             if own in ("", address) or (first and len(length) == 2 and own.partition(".")[0] != first):  # of 160,000 rails most end here
                 continue
@@ -138,16 +139,10 @@ def _networks(specs: Mapping[str, Spec], reach: Mapping[str, str], findings: Fin
 
 def _peers(spec: Spec, known: list[str], findings: Findings) -> None:
     peers = [ipaddress.ip_network(peer, strict=False) for peer in spec["firewall_peers"]]
-    addresses = [ipaddress.ip_address(text) for text in (*known, *spec["ssh_mesh_addresses"]) if _is_address(text)]
+    addresses = [ipaddress.ip_address(text) for text in (*known, *spec["ssh_mesh_addresses"]) if is_address(text)]
     if addresses and not any(address in peer for address in addresses for peer in peers):
         findings.warning("firewall_peers", spec["firewall_peers"], "has no address of this node: the other nodes would keep it out",
                          "networks that hold the nodes' addresses")
-
-
-def _is_address(text: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return bool(text[:1].isdigit() or ":" in text) and bool(str(ipaddress.ip_address(text)))
-    return False
 
 
 def _network_at(address: str, length: str) -> str:
