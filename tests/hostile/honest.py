@@ -21,6 +21,10 @@ KEY = "network: MTU of rail0 (eth1)"
 CHANGE = {"key": KEY, "area": "network", "what": "MTU of rail0 (eth1)", "before": 1500, "after": 9000, "disruption": "none",
           "why": "jumbo frames", "source": "inventory mtu", "subject": {"kind": "interface", "name": "eth1"}, "when": "now",
           "rail": "rail0"}
+PCI_LINK = {
+    "device": "0000:1b:00.0", "port": "0000:1a:01.0", "speed_gts": 32.0, "width": 16, "best_speed_gts": 32.0, "best_width": 16,
+    "device_speed_gts": 32.0, "device_width": 16, "port_speed_gts": 32.0, "port_width": 16,
+}
 VERDICT = {"check": "port.state", "node": "n", "hca": "rxe0", "port": 1, "subject": "rail0 (eth1)", "status": "pass",
            "expected": "ACTIVE", "found": "ACTIVE", "message": "the port is ACTIVE"}
 FINDING = {"key": KEY, "kind": "setting", "area": "network", "what": "MTU of rail0 (eth1)", "expected": 9000, "found": 1500,
@@ -54,6 +58,7 @@ SEEN = {
     "slurm": {"srun": None, "sinfo": None, "scancel": None},
     "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": SHA, "json": True, "problem": None}],
     "affinity": [{"gpu": "0000:1b:00.0", "hca": "mlx5_0", "port": 1, "path": "PIX", "near": True}], "verdicts": [VERDICT], "problems": [],
+    "places": [{"pci": "0000:1b:00.0", "rail": "rail0", "numa_node": 0, "links": [PCI_LINK]}],
 }
 BUILD = {
     "arch": "x86_64", "gpus": [{"pci": "0000:1b:00.0", "device_id": "0x2335", "capability": "9.0"}],

@@ -86,12 +86,16 @@ def carry_out(host: Host, changes: Sequence[Change], journal: Journal) -> None:
 
 
 def repeats_later(op: Op, later: Iterable[Op]) -> bool:
-    """A refresh (a command without an undo) that is repeated before any command or value could miss it."""
+    """A refresh (a command without an undo) that is repeated before any command or value could miss it.
+
+    ``systemctl enable`` reads unit files from the disk and ends with a reload of its own (systemctl(1), ``--no-reload``).
+    """
     if op.kind != "run" or op.undo:
         return False
     for other in later:
         if other.kind not in ("write", "remove"):
-            return other.kind == "run" and (other.argv, other.undo) == (op.argv, ())
+            enables = op.argv == ("systemctl", "daemon-reload") and other.argv[:2] == ("systemctl", "enable")
+            return other.kind == "run" and (enables or (other.argv, other.undo) == (op.argv, ()))
     return False
 
 

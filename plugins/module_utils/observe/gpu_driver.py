@@ -20,8 +20,9 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
 
 def gpu_facts(host: Host, gpus: Sequence[Gpu]) -> List[Dict[str, Any]]:
-    """The facts of every GPU; name and uuid only the loaded driver knows."""
+    """The facts of every GPU; name, uuid and NVLinks only the loaded driver knows."""
     found = []
+    nvlinks = nvlinks_up(host) if gpus and loaded_driver(host).version is not None else {}
     for gpu in gpus:
         information = _fields(host.read(_INFORMATION % gpu.pci, 4096))
         uuid = information.get("GPU UUID", "")
@@ -32,6 +33,7 @@ def gpu_facts(host: Host, gpus: Sequence[Gpu]) -> List[Dict[str, Any]]:
             "driver": linked_name(host, "%s/%s/driver" % (PCI_DEVICES, gpu.pci)),
             "name": information.get("Model"),
             "uuid": uuid if _UUID.match(uuid) else None,  # question marks until the GPU has been initialised once
+            "nvlinks": nvlinks.get(uuid),
         })
     return found
 
@@ -53,6 +55,10 @@ IMEX = "nvidia-imex"
 HOPPER = "0x2300"  # the first device id of GPUs that say something of the NVLink fabric; those above it that do not say N/A
 IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels"
 SMI_SECONDS = 30.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
+MOST_NVLINKS = 64
+# "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)", below it "Link 0: 26.562 GB/s" or "Link 1: <inactive>".
+_SMI_GPU = re.compile(r"GPU [0-9]{1,3}: [^()]{1,100} \(UUID: (GPU-[0-9a-f-]{36})\)\Z")
+_SMI_LINK = re.compile(r"\s{0,8}Link [0-9]{1,3}: ([0-9]{1,4}(?:\.[0-9]{1,6})?) GB/s\Z")
 _NVRM = "NVRM version: "
 _NUMBERED = re.compile(r"(?<=[ \t]{2})[0-9]+(?:\.[0-9]+)+(?=\s)")
 _VERSION = re.compile(r"[0-9]{3,4}(?:\.[0-9]+)+\Z")
@@ -155,6 +161,22 @@ def smi_rows(host: Host, fields: Tuple[str, ...]) -> Optional[List[List[str]]]:
     if not rows or any(len(row) != len(fields) or any(sysfs_values.token(value) is None for value in row) for row in rows):
         return None
     return rows
+
+
+def nvlinks_up(host: Host) -> Dict[str, List[float]]:
+    """By GPU (UUID) the rate of each NVLink that is up, in GB/s and direction, as nvidia-smi prints it. A GPU without links is not in it."""
+    if host.which("nvidia-smi") is None:
+        return {}
+    answer = host.run(("nvidia-smi", "nvlink", "--status"), SMI_SECONDS)
+    found: Dict[str, List[float]] = {}
+    rates: List[float] = []
+    for line in answer.out.splitlines() if answer.ok else ():
+        gpu, link = _SMI_GPU.match(line), _SMI_LINK.match(line)
+        if gpu is not None:
+            rates = found.setdefault(gpu.group(1), [])
+        elif link is not None and len(rates) < MOST_NVLINKS:
+            rates.append(float(link.group(1)))
+    return found
 
 
 def _fabricmanager(host: Host, identity: Identity, packages: Optional[Mapping[str, str]], answers: bool) -> Dict[str, Any]:

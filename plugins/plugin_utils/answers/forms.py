@@ -39,6 +39,17 @@ TEXT, NUMBER, WHOLE = maybe(str), maybe(float), maybe(int)
 OBJECT, OBJECTS = maybe(Map(DATA)), maybe([Map(DATA)])
 
 # A node's facts and its rails: docs/reference/facts.md as what the controller reads out of them.
+PCI_LINK = {
+    "device": str, "port": TEXT, "speed_gts": NUMBER, "width": WHOLE, "best_speed_gts": NUMBER, "best_width": WHOLE,
+    "device_speed_gts": NUMBER, "device_width": WHOLE, "port_speed_gts": NUMBER, "port_width": WHOLE,
+}
+LINK = maybe({
+    "path": [str], "links": [PCI_LINK], "max_payload": WHOLE, "max_read_request": WHOLE, "relaxed_ordering": DATA, "bars": DATA,
+    "sriov": DATA, "iommu": TEXT, "virtual_function": bool,
+})
+GPU = {
+    "pci": str, "device_id": TEXT, "numa_node": WHOLE, "driver": TEXT, "name": TEXT, "uuid": TEXT, "nvlinks?": maybe([float]), "link?": LINK,
+}
 HCA_PORT = {
     "number": int, "state": TEXT, "phys_state": TEXT, "rate_gbps": NUMBER, "link_layer": TEXT, "lid": WHOLE, "lmc": WHOLE, "sm_lid": WHOLE,
     "cap_mask": TEXT, "port_guid": TEXT, "active_mtu": WHOLE, "netdev": TEXT, "netdev_mtu": WHOLE,
@@ -47,7 +58,7 @@ HCA_PORT = {
 HCA = {
     "name": str, "node_type": TEXT, "node_guid": TEXT, "sys_image_guid": TEXT, "board_id": TEXT, "fw_ver": TEXT, "hw_rev": TEXT,
     "hca_type": TEXT, "pci_address": TEXT, "vendor_id": TEXT, "device_id": TEXT, "numa_node": WHOLE, "driver": TEXT, "ports": [HCA_PORT],
-    "link?": OBJECT, "firmware?": OBJECT,
+    "link?": LINK, "firmware?": OBJECT,
 }
 NETDEV = {
     "name": str, "mac": TEXT, "pci_address": TEXT, "driver": TEXT, "kind": str, "management": bool, "mtu": WHOLE, "operstate": TEXT,
@@ -61,7 +72,7 @@ FACTS = {
     "schema": int, "hostname": TEXT, "virtual": TEXT, "os": Map(TEXT), "kernel": TEXT, "arch": TEXT, "boot": OBJECT,
     "stack": {"name": TEXT, "version": TEXT, "source": TEXT, "modules": OBJECT, "half_installed": maybe([str])},
     "dkms": OBJECTS, "storage": OBJECTS, "hcas": [HCA], "netdevs": [NETDEV], "qos": {"lldpad": DATA, "nics": [QOS_NIC]}, "firewall": OBJECT,
-    "modules": maybe(Map(Map(DATA))), "gpus": [Map(DATA)], "pci": OBJECT, "gpu_driver": OBJECT, "gpudirect": OBJECT, "limits": OBJECT,
+    "modules": maybe(Map(Map(DATA))), "gpus": [GPU], "pci": OBJECT, "gpu_driver": OBJECT, "gpudirect": OBJECT, "limits": OBJECT,
     "nccl": OBJECT, "aiacc": OBJECT, "nccl_libraries": OBJECTS, "packages": maybe(Map(str)), "erdma": OBJECT,
 }
 RAIL = {
@@ -112,6 +123,7 @@ SEEN = {
     "slurm": Map(maybe(COMMAND)),
     "programs": [{"name": PROGRAM, "path": PATH, "sha256": maybe(SHA256), "json": bool, "problem": TEXT}],
     "affinity": [{"gpu": str, "hca": str, "port": int, "path": DATA, "near": DATA}], "verdicts": [VERDICT], "problems": [str],
+    "places": [{"pci": str, "rail": maybe(NAME), "numa_node": WHOLE, "links": [PCI_LINK]}],
 }
 JOB = {
     "name": str, "started": bool, "rc": WHOLE, "seconds": maybe(float), "text": str, "tail": [str], "too_much": DATA, "json": TEXT,

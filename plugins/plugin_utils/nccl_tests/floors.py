@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What busbw a collective must reach, and who says so: the inventory, else the catalogue, else nobody. Pure; never learned from a node.
+"""What busbw a collective must reach, and who says so: the inventory, else a share of what the machine can reach, else nobody. Pure.
 
-A floor holds for the board and the algorithm that it was taken from. Where the run has others there is none, and the reason is said.
+The machine is what the inventory and the boards make of it, and not how it runs today: a floor is never learned from a node.
 """
 
 from __future__ import annotations
@@ -12,24 +12,38 @@ from typing import Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import busbw_floor
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 
-from ..nccl_catalogue.busbw import JUDGED_FROM, NETWORK_FRACTION, Board, board_of
+from ..speed.boards import SWITCH
+from ..speed.ceilings import JUDGED_FROM, Ceiling, ceiling
+from ..speed.machine import Machine
 
 KEY = "nccl_tests_min_busbw"
 RING = "Ring"
 FREE = ""  # NCCL chooses the algorithm
-Floor = tuple[float | None, str]
+# Shares of the ceiling that 95 of 100 published healthy runs reach (docs/speed.md). Within a node by the whole number of the GPUs' CUDA
+# capability; boards without NVSwitches, other collectives between nodes, and more nodes than these have too few published figures.
+WITHIN_ALL_REDUCE = {8: 0.93, 9: 0.88, 10: 0.8}
+WITHIN = 0.75
+BETWEEN = 0.8
+BETWEEN_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter")
+MOST_NODES = 16
+
+
+class Floor(NamedTuple):
+    """``gbs``: what must be reached, None: nothing is judged; ``source``: who says so, or why there is none and what sets one."""
+
+    gbs: float | None
+    source: str
+    ceiling: float | None = None  # what can be reached
+    limit: str = ""  # the part that limits it
 
 
 class Site(NamedTuple):
-    """What decides: the kinds of GPU that take part, how many a node has, rails of the node with fewest, and their rate as expected."""
+    """What decides. ``machines``: of each node, with the rails and the rate that the inventory expects."""
 
-    gpu_names: tuple[str, ...]  # each once
-    gpus: int
-    nodes: int
-    rails: int
-    rate_gbps: float | None
+    machines: tuple[Machine, ...]
+    rate_known: bool
     largest: int  # bytes of the run's largest message
-    algorithm: str = FREE  # RING, or what else steers NCCL's choice, in words
+    algorithm: str = FREE  # a name of NCCL's, or what else steers NCCL's choice, in words
     erdma: Erdma | None = None  # of a fabric of eRDMA
 
 
@@ -41,60 +55,79 @@ class Erdma(NamedTuple):
 
 
 def floor_of(collective: str, minimum: Mapping[str, Any], site: Site) -> Floor:
-    """(GB/s, source), or (None, why there is none and what sets one)."""
+    top = ceiling_of(collective, site)
     if minimum.get(collective) is not None:
-        return float(minimum[collective]), KEY
-    found, why = _of_all_reduce(site) if collective == "all_reduce" else (None, f"no figure is known for {collective}")
-    return found, why if found is not None else f"{why}; {KEY} sets a floor"
+        return Floor(float(minimum[collective]), KEY, top.gbs, top.limit)
+    gbs, why = _default(collective, site, top)
+    return Floor(gbs, why if gbs is not None else f"{why}; {KEY} sets a floor", top.gbs, top.limit)
 
 
-def _of_all_reduce(site: Site) -> Floor:
-    if site.nodes > 1 and site.erdma is not None and site.rate_gbps is None:
-        found, why = busbw_floor(site.erdma.instance, site.nodes, site.gpus, site.erdma.nccl_profile, site.largest)
+def ceiling_of(collective: str, site: Site) -> Ceiling:
+    """Of the slowest node; without a figure where that of one node is not known, or what NCCL does."""
+    nodes = len(site.machines)
+    forced = site.algorithm if site.algorithm in ("Ring", "Tree", "NVLS", "NVLSTree") else None
+    if site.algorithm not in (FREE, forced):
+        return Ceiling(collective, nodes, None, "", f"{site.algorithm}")
+    if nodes > 1 and not (site.rate_known and all(machine.ports for machine in site.machines)):
+        return Ceiling(collective, nodes, None, "", "rdma_expect.rate_gbps and rdma_rails would give one and are not set")
+    found = [ceiling(machine, collective, nodes, forced) for machine in site.machines]
+    unknown = next((item for item in found if item.gbs is None), None)
+    return unknown if unknown is not None else min(found, key=lambda item: item.gbs or 0.0)
+
+
+def above_ceiling(collective: str, floor: Floor) -> str | None:
+    """A floor of the operator's that no run can reach: found before anything is started."""
+    if floor.gbs is None or floor.ceiling is None or floor.gbs <= floor.ceiling:
+        return None
+    return (f"{KEY}: {collective}: {floor.gbs:g} GB/s is more than these nodes can reach: {floor.ceiling:g} GB/s, limited by {floor.limit} "
+            "(railwright explain speed)")
+
+
+def _default(collective: str, site: Site, top: Ceiling) -> tuple[float | None, str]:
+    nodes = len(site.machines)
+    if collective == "all_reduce" and nodes > 1 and site.erdma is not None and not site.rate_known:
+        machine = site.machines[0]
+        found, why = busbw_floor(site.erdma.instance, nodes, len(machine.gpus), site.erdma.nccl_profile, site.largest)
         return found, why if found is not None else f"{why}, and rdma_expect.rate_gbps is not set"
-    found, why = _within_a_node(site) if site.nodes == 1 else _between_nodes(site)
-    if found is not None and site.largest < JUDGED_FROM:
-        return None, f"{found:g} GB/s ({why}) hold from 1 GiB on, and this run ends at {site.largest / (1 << 20):g} MiB"
-    return found, why
+    share, why = _share(collective, site)
+    if share is None:
+        return None, why
+    if nodes > 1 and site.algorithm in (FREE, RING):  # a tree may be faster than a ring, and a ring is what must be reached
+        top = ceiling_of(collective, site._replace(algorithm=RING))
+    if top.gbs is None:
+        return None, f"what these nodes can reach is not known: {top.limit}"
+    found = round(share * top.gbs, 1)
+    source = f"{share:g} of {top.gbs:g} GB/s, limited by {top.limit}"
+    if site.largest < JUDGED_FROM:
+        return None, f"{found:g} GB/s ({source}) hold from 1 GiB on, and this run ends at {site.largest / (1 << 20):g} MiB"
+    return found, source
 
 
-def _within_a_node(site: Site) -> Floor:
-    board, name = _board(site)
-    if board is None or board.gpus != site.gpus:
-        return None, f"no figure is known for {site.gpus} x {name}"
-    if site.algorithm != FREE:  # the figures are those of NCCL's choice, NVLS where the board has it: a ring reaches 370 of H100's 480
-        return None, f"the figure for {name} holds where NCCL chooses the algorithm, and {_steered(site)}"
-    return board.busbw, board.source
-
-
-def _between_nodes(site: Site) -> Floor:
-    """The rings of different channels use different NICs: together all of them, as far as the GPUs' own links carry them."""
-    if not site.rails or site.rate_gbps is None:
-        return None, "rdma_expect.rate_gbps and rdma_rails would give one and are not set"
-    board, name = _board(site)
-    if board is None:
-        return None, f"what a ring gets through {name} is not known"
-    share = site.rails * site.rate_gbps / site.gpus
-    if board.ring_gbps is None or share > board.ring_gbps:
-        known = f"known up to {board.ring_gbps:g}" if board.ring_gbps is not None else f"not known ({board.ring_source})"
-        return None, f"each {name} has {share:g} Gb/s of NICs, and what a ring gets through it is {known}"
-    # A tree sends less than a ring for the same busbw: on N nodes it may reach N / (N - 1) of what the NICs carry. NICs at half their
-    # rate would pass on two nodes, and fail on three and more.
-    if site.algorithm != RING and (site.algorithm != FREE or site.nodes == 2):
-        return None, f"only a ring is bound by the NICs, and {_steered(site)} (nccl_tests_algorithm: Ring)"
-    found = round(NETWORK_FRACTION * site.rails * site.rate_gbps / 8, 3)
-    return found, f"{NETWORK_FRACTION:g} of {site.rails} NICs x {site.rate_gbps:g} Gb/s / 8"
-
-
-def _board(site: Site) -> tuple[Board | None, str]:
-    """The board of all GPUs, and what they are called: a node's own word."""
-    if len(site.gpu_names) != 1:
+def _share(collective: str, site: Site) -> tuple[float | None, str]:
+    nodes, boards = len(site.machines), {machine.board for machine in site.machines}
+    names = sorted({one_line(gpu.name) for machine in site.machines for gpu in machine.gpus})
+    board = boards.pop() if len(boards) == 1 else None
+    if len(names) > 1:
         return None, "GPUs of several kinds"
-    return board_of(site.gpu_names[0]), one_line(site.gpu_names[0])
+    if board is None or board.nvlink != SWITCH:
+        return None, f"too few figures are published for {names[0] if names else 'a node without GPUs'}"
+    if nodes == 1:
+        share = WITHIN_ALL_REDUCE.get(int(board.capability)) if collective == "all_reduce" else WITHIN
+        if share is None or site.algorithm not in (FREE, RING, "NVLS"):
+            return None, f"too few figures are published for {names[0]}" if share is None else f"no figure is published, and {_steered(site)}"
+        return share, ""
+    if collective not in BETWEEN_COLLECTIVES or nodes > MOST_NODES:
+        return None, f"too few figures are published for {collective} over {nodes} nodes"
+    if not site.machines[0].gpudirect:
+        return None, "too few figures are published without GPUDirect RDMA (gpudirect_path: none)"
+    # A tree sends less than a ring for the same busbw: NICs at half their rate would pass on two nodes, and fail on three and more.
+    if collective == "all_reduce" and site.algorithm != RING and (site.algorithm != FREE or nodes == 2):
+        return None, f"only a ring is bound by the NICs, and {_steered(site)} (nccl_tests_algorithm: Ring)"
+    return BETWEEN, ""
 
 
 def _steered(site: Site) -> str:
-    return {FREE: "NCCL chooses the algorithm", RING: "NCCL_ALGO=Ring is set"}.get(site.algorithm, site.algorithm)
+    return {FREE: "NCCL chooses the algorithm"}.get(site.algorithm, f"NCCL_ALGO={site.algorithm} is set" if " " not in site.algorithm else site.algorithm)
 
 
 def least(values: Sequence[float | None]) -> float | None:

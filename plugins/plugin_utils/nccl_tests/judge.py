@@ -13,16 +13,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
-from ..nccl_catalogue.busbw import JUDGED_FROM
+from ..speed.ceilings import JUDGED_FROM
+from .floors import Floor
 
 
-def judge_run(
-    parsed: Mapping[str, Any], node: str, subject: str, floor: float | None = None, source: str = "nccl_tests_min_busbw"
-) -> list[Verdict]:
-    """``subject``: all_reduce of 16 ranks …; ``floor``: GB/s, None: reported, not judged; ``source``: of the floor, or why there is none.
-    ``node`` is '' for a run over several."""
+def judge_run(parsed: Mapping[str, Any], node: str, subject: str, floor: Floor) -> list[Verdict]:
+    """``subject``: all_reduce of 16 ranks …; a floor without a figure: reported, not judged. ``node`` is '' for a run over several."""
     where = VerdictSubject(node, None, None, subject)
-    return [_values(parsed, where), _speed(parsed, where, floor, source)]
+    return [_values(parsed, where), _speed(parsed, where, floor)]
 
 
 def judged_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -70,18 +68,19 @@ def _values(parsed: Mapping[str, Any], where: VerdictSubject) -> Verdict:
     return verdict("nccl.values", where, "pass", 0, 0, f"no wrong value in {len(known)} comparisons")
 
 
-def _speed(parsed: Mapping[str, Any], where: VerdictSubject, floor: float | None, source: str) -> Verdict:
+def _speed(parsed: Mapping[str, Any], where: VerdictSubject, floor: Floor) -> Verdict:
     found = judged_busbw(parsed["rows"])
     sizes = sorted({row["size"] for row in judged_rows(parsed["rows"])})
     over = "at %s" % (_bytes(sizes[0]) if len(sizes) == 1 else f"{_bytes(sizes[0])} to {_bytes(sizes[-1])}") if sizes else ""
-    if floor is None:
-        message = f"{_figure(found)} GB/s busbw {over}; not judged: {source}"
+    top = "" if floor.ceiling is None else f"; ceiling {_figure(floor.ceiling)} by {floor.limit}"
+    if floor.gbs is None:
+        message = f"{_figure(found)} GB/s busbw {over}{top}; not judged: {floor.source}"
         return verdict("nccl.busbw", where, "skipped", None, found, message)
     if found is None:
-        return verdict("nccl.busbw", where, "unknown", floor, None, "no bandwidth in the output")
-    status = "pass" if found >= floor else "fail"
-    return verdict("nccl.busbw", where, status, floor, found, "%s GB/s busbw %s, %s %s" % (
-        _figure(found), over, "at least" if status == "pass" else "below", _figure(floor)))
+        return verdict("nccl.busbw", where, "unknown", floor.gbs, None, "no bandwidth in the output")
+    status = "pass" if found >= floor.gbs else "fail"
+    return verdict("nccl.busbw", where, status, floor.gbs, found, "%s GB/s busbw %s, %s %s%s" % (
+        _figure(found), over, "at least" if status == "pass" else "below", _figure(floor.gbs), top))
 
 
 def _figure(value: float | None) -> str:

@@ -17,7 +17,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.run_directory import HOSTS, PROBE, directory_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
 
-from .floors import FREE, RING, Erdma, Site, floor_of, least
+from ..speed.machine import Machine, machine_of
+from .floors import FREE, Erdma, Floor, Site, above_ceiling, floor_of, least
 
 # Sizes of the messages: the inventory's, else those of the purpose, and no larger than GPU memory holds. Pure.
 
@@ -120,6 +121,8 @@ def plan_run(nodes: Sequence[Node], run: str) -> dict[str, Any]:
         found["probe"] = _probe(members, starts, launcher, per_node, run)
     if not bare:
         found["jobs"] = [job_of(name, members, starts, launcher, per_node, run) for name in wishes["nccl_tests_collectives"]]
+        found["problems"] = list(dict.fromkeys(
+            text for job in found["jobs"] for floor in job["floors"].values() if (text := above_ceiling(job["name"], floor))))
     return found
 
 
@@ -209,7 +212,7 @@ def job_of(
     wishes = members[0][0].wishes
     seconds = wishes["nccl_tests_timeout_s"] or launch.purpose(wishes["nccl_tests_purpose"]).seconds
     argv: dict[str, list[str]] = {}
-    floors: dict[str, Any] = {}
+    floors: dict[str, Floor] = {}
     variables: dict[str, Any] = {}
     environment: dict[str, Any] = {}
     for start, nodes in zip(starts, members, strict=False):
@@ -223,12 +226,28 @@ def job_of(
         job = _job(nodes, launcher, per_node, dict(variables[start], **{MARKER: run}), run)
         made = launch.command(launcher.kind, job, program, _hosts(run))
         argv[start], environment[start] = made.argv, dict(own_environment(nodes, launcher), **made.environment)
-        site = Site(tuple(sorted({device[0] for node in nodes for device in node.gpus})), len(nodes[0].gpus), len(nodes),
-                    min(int(node.wishes["rails"]) for node in nodes), least([node.wishes["rate_gbps"] for node in nodes]),
+        rate = least([node.wishes["rate_gbps"] for node in nodes])
+        site = Site(tuple(machine_as_meant(node, rate) for node in nodes), rate is not None,
                     last_step(sizes.begin, sizes.end, sizes.factor), algorithm_of(variables[start], nodes), _erdma(nodes))
         floors[start] = floor_of(name, wishes["nccl_tests_min_busbw"], site)
     return {"name": name, "argv": argv, "variables": variables, "seconds": seconds, "polls": seconds // 4 + 60, "floors": floors,
             "environment": environment}
+
+
+def machine_as_meant(node: Node, rate: float | None) -> Machine:
+    """The GPUs that take part, and the inventory's rails at the rate that it expects. A rail that the node lacks is one all the same."""
+    places = {place["pci"]: place for place in node.seen["places"]}
+    gpus = [{"pci": pci, "name": name, **_place(places.get(pci))} for name, pci, _memory in node.gpus]
+    rails = [place for place in node.seen["places"] if place["rail"] is not None]
+    count = int(node.wishes["rails"])
+    hcas = [{"name": place["rail"], **_place(place)} for place in rails[:count]]
+    hcas += [{"name": f"rail {at + 1}", **_place(None)} for at in range(len(hcas), count)]
+    return machine_of({"gpus": gpus, "hcas": [{**hca, "ports": [{"rate_gbps": rate}]} for hca in hcas]},
+                      rails={hca["name"]: hca["name"] for hca in hcas}, gpudirect=node.wishes["gpudirect_path"] != "none")
+
+
+def _place(place: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {} if place is None else {"pci_address": place["pci"], "numa_node": place["numa_node"], "link": {"links": place["links"]}}
 
 
 STEERING = ("NCCL_ALGO", "NCCL_COLLNET_ENABLE")  # the second lets switches reduce: busbw then exceeds what NICs carry, as a tree's does
@@ -239,7 +258,8 @@ def algorithm_of(variables: Mapping[str, str], nodes: Sequence[Node]) -> str:
     names = STEERING if len(nodes) > 1 else STEERING[:1]
     name = next((name for name in names if name in variables), None)
     if name is not None:
-        return RING if name == "NCCL_ALGO" and variables[name].strip().lower() == RING.lower() else f"{name}={variables[name]} is set"
+        known = {item.lower(): item for item in ALGORITHMS}.get(variables[name].strip().lower()) if name == "NCCL_ALGO" else None
+        return known if known is not None else f"{name}={variables[name]} is set"
     own = sorted({key for node in nodes for key in node.seen["nccl_conf"] if key in names})
     return f"nccl.conf sets {' and '.join(own)}" if own else FREE
 

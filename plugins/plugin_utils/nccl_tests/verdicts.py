@@ -20,6 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdi
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.judge import how_it_ended, leftovers, why
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import versions
 
+from .floors import Floor
 from .judge import judge_run, judged_busbw
 from .plan_jobs import Node
 
@@ -142,12 +143,12 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
     log = "".join(logs.values())
     parsed = _parsed(text, output.get("json"))
     rc = output["rc"] if output.get("started") else None
-    floor, source = job["floors"][start]
+    floor = Floor(*job["floors"][start])
     ended = dict(parsed, complete=parsed["complete"] and rc == 0)
     where = VerdictSubject(node, None, None, subject)
     verdicts = [_ended(where, output, ended, log)]
     if output.get("started") and parsed["rows"]:  # else there is nothing more to be said
-        verdicts += judge_run(parsed, node, subject, floor, str(source))
+        verdicts += judge_run(parsed, node, subject, floor)
     ways = transport.parse_log(log)
     # Ranks of one node that talk over the network all the same (no P2P, no SHM) are held to the promise as well.
     if output.get("started") and (plan["between_nodes"] or any(channel.kind == "NET" for channel in ways["channels"])):
@@ -159,7 +160,7 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
         "collective": job["name"], "argv": masked(job["argv"][start]), "environment": variables,
         "seconds": output.get("seconds"), "rc": rc, "rows": parsed["rows"], "avg_busbw": parsed["avg_busbw"],
         "out_of_bounds": parsed["out_of_bounds"], "complete": ended["complete"], "judged_busbw": judged_busbw(parsed["rows"]),
-        "floor": floor, "floor_source": source, "transport": transport.summary(ways), "tail": tail(text), "node": node,
+        "floor": floor.gbs, "floor_source": floor.source, "ceiling": floor.ceiling, "limit": floor.limit, "transport": transport.summary(ways), "tail": tail(text), "node": node,
     }
     return verdicts, record
 

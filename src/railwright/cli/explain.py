@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright explain``: why a node gets what it gets: its path between HCAs and GPU memory; its NCCL settings."""
+"""``railwright explain``: why a node gets what it gets: its path between HCAs and GPU memory, its speed, its NCCL settings."""
 
 from typing import Annotated, Any
 
@@ -18,6 +18,9 @@ HELP = """Say why a node gets what it gets, by one name. Nothing is changed.
 gpudirect: the path that the HCAs of each node take to GPU memory (DMA-BUF, nvidia_peermem or nv_peer_mem), why, and why not the others, \
 with every piece of evidence and where it was read. It asks the nodes; with --sysroot a captured tree.
 
+speed: what collectives and perftest can reach on each node and between nodes like it, and which part limits them. It asks the nodes; with \
+--sysroot a captured tree. --nodes: how many nodes beside one and two.
+
 profile: all NCCL profiles; with an inventory what /etc/nccl.conf of each host will hold and where each value comes from. The name of a \
 profile: what it sets and why, what it needs and excludes, and what was corrected against its source; with an inventory what each host \
 gets by it. A variable such as NCCL_IB_TC: what it means to NCCL; with an inventory what each host gets. No node is contacted.
@@ -26,18 +29,28 @@ gets by it. A variable such as NCCL_IB_TC: what it means to NCCL; with an invent
 Examples:
   railwright explain gpudirect -i mycluster --limit node1
   railwright explain gpudirect --sysroot capture/node1
+  railwright explain speed -i mycluster --nodes 16
   railwright explain scnet
   railwright explain NCCL_IB_TC -i mycluster
 """
-NAME_HELP = "gpudirect, profile, the name of an NCCL profile (scnet, oci-h100 …), or a variable of NCCL."
+NAME_HELP = "gpudirect, speed, profile, the name of an NCCL profile (scnet, oci-h100 …), or a variable of NCCL."
 Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
+NODES_HELP = "Of explain speed: the ceilings over so many nodes too."
+Nodes = Annotated[int | None, typer.Option("--nodes", min=2, max=100_000, help=NODES_HELP, show_default=False)]
+NODES = 4
 ABSENT = "-"
 
 
 def command(
     name: Name, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT,
-    transport: TransportOption = Transport.AUTO,
+    transport: TransportOption = Transport.AUTO, nodes: Nodes = None,
 ) -> None:  # fmt: skip
+    if name == "speed":
+        from railwright.cli.explain_speed import explain_nodes
+
+        raise typer.Exit(explain_nodes(inventory, limit, sysroot, form, transport, nodes or NODES))
+    if nodes is not None:
+        raise InputError(f"--nodes is for explain speed, not for {name}")
     if name == "gpudirect":
         from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain
         from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
@@ -48,7 +61,7 @@ def command(
         raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, of_tree, lambda host: host.explanation,
                                         show_explanation, transport))
     if sysroot is not None:
-        raise InputError(f"--sysroot is for explain gpudirect; {name} is explained without a node")
+        raise InputError(f"--sysroot is for explain gpudirect and explain speed; {name} is explained without a node")
     if inventory is None and limit is not None:
         raise InputError("--limit chooses hosts of an inventory: give -i INVENTORY too")
     _nccl(name, inventory, limit, form)

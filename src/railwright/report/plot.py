@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.busbw import JUDGED_FROM
+from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import JUDGED_FROM
 from railwright.exitcodes import InputError
 from railwright.report import bench as rows
 from railwright.report.text import printable, size_text, xml_text

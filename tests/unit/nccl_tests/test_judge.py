@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.json_report import parse_json, stripped
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Floor
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.judge import judge_run, judged_busbw
 
 GIB = 1 << 30
@@ -20,7 +21,7 @@ def row(size: int, busbw: float, wrong: int | None = 0, second: float | None = N
 
 def statuses(rows: list[dict[str, Any]], floor: float | None = None, **more: Any) -> dict[str, str]:
     parsed = {"rows": rows, "avg_busbw": 1.0, "out_of_bounds": 0, "complete": True, **more}
-    return {item.check: item.status for item in judge_run(parsed, "node1", "all_reduce of 8 ranks", floor)}
+    return {item.check: item.status for item in judge_run(parsed, "node1", "all_reduce of 8 ranks", Floor(floor, "here"))}
 
 
 def test_the_largest_sizes_count_and_not_the_average() -> None:

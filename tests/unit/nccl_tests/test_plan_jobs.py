@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Site, floor_of, least
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Site, above_ceiling, floor_of, least
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, fitting, plan_run, sizes_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import machine_of
 from bench_nodes import H200, node, wishes
 
 RUN = "20260101T000000Z-abc123"
@@ -252,114 +253,125 @@ def test_a_program_without_json_is_not_asked_for_it() -> None:
 
 GIB = 1 << 30
 A100, H100, B300 = "NVIDIA A100-SXM4-80GB", "NVIDIA H100 80GB HBM3", "NVIDIA B300 SXM6 AC"
-SITE = Site(("NVIDIA H200",), 8, 1, 8, 400.0, 16 * GIB)
-PAIR = SITE._replace(nodes=2, algorithm="Ring")
+BETWEEN = "0.8 of 400 GB/s, limited by 8 NICs of 400 Gb/s"
 
 
-def of(name: str, site: Site = SITE, **more: Any) -> Site:
-    return site._replace(gpu_names=(name,), **more)
-
-
-@pytest.mark.parametrize(
-    ("collective", "minimum", "site", "floor", "source"),
-    [
-        ("all_reduce", {"all_reduce": 345}, SITE, 345.0, "nccl_tests_min_busbw"),
-        ("all_reduce", {}, SITE, 431.0, "Azure"),
-        ("all_reduce", {}, SITE._replace(gpus=2), None, "no figure is known for 2 x NVIDIA H200; nccl_tests_min_busbw sets a floor"),
-        ("all_reduce", {}, SITE._replace(gpu_names=("NVIDIA H100", "NVIDIA H200")), None, "GPUs of several kinds"),
-        ("all_gather", {}, SITE, None, "no figure is known for all_gather; nccl_tests_min_busbw sets a floor"),
-        ("all_gather", {"all_gather": 300.5}, SITE, 300.5, "nccl_tests_min_busbw"),
-        ("all_reduce", {}, PAIR, 340.0, "0.85 of 8 NICs x 400 Gb/s / 8"),
-        ("all_reduce", {}, PAIR._replace(gpus=2, rails=2), 85.0, "0.85 of 2 NICs x 400 Gb/s / 8"),
-        ("all_reduce", {}, PAIR._replace(rate_gbps=None), None, "expect.rate_gbps"),
-        ("all_reduce", {}, PAIR._replace(rails=0), None, "expect.rate_gbps"),
-    ],
-)
-def test_floors(collective: str, minimum: dict[str, float], site: Site, floor: float | None, source: str) -> None:
-    found = floor_of(collective, minimum, site)
-    assert found[0] == floor
-    assert source in found[1]
+def site(nodes: int = 1, gpu: str = "NVIDIA H200", *, gpus: int = 8, rails: int = 8, rate: float | None = 400.0, **more: Any) -> Site:
+    """Nodes of GPUs of one kind; links that nobody read are the boards'."""
+    ports = [{"name": f"rail{at}", "ports": [{"rate_gbps": rate or 400.0}]} for at in range(rails)]
+    machine = machine_of({"gpus": [{"pci": f"gpu{at}", "name": gpu} for at in range(gpus)], "hcas": ports},
+                         rails={port["name"]: port["name"] for port in ports})
+    more.setdefault("largest", 16 * GIB)
+    return Site((machine,) * nodes, rate is not None, **{"algorithm": "" if nodes == 1 else "Ring", **more})
 
 
 @pytest.mark.parametrize(
-    ("site", "floor", "why"),
+    ("collective", "minimum", "wanted", "floor", "source"),
     [
-        (of(A100, PAIR, rails=16, rate_gbps=100.0), 170.0, "0.85 of 16 NICs x 100 Gb/s / 8"),  # OCI rejects below 185, with a ring
-        (of(H100, PAIR, rails=16, rate_gbps=200.0), 340.0, "0.85 of 16 NICs x 200 Gb/s / 8"),  # 400 is all that NICs carry
-        (of(B300, PAIR, rails=16), None, "each NVIDIA B300 SXM6 AC has 800 Gb/s of NICs, and what a ring gets through it is not known ("),
-        (of(H100, PAIR, rails=16), None, "has 800 Gb/s of NICs, and what a ring gets through it is known up to 400"),
-        (of(A100, PAIR), None, "each NVIDIA A100-SXM4-80GB has 400 Gb/s of NICs, and what a ring gets through it is known up to 200"),
-        (PAIR._replace(gpus=2), None, "each NVIDIA H200 has 1600 Gb/s of NICs"),
+        ("all_reduce", {"all_reduce": 345}, site(), 345.0, "nccl_tests_min_busbw"),
+        ("all_reduce", {}, site(), 431.4, "0.88 of 490.28 GB/s, limited by NVLink (18 links a GPU), added up in the switches"),
+        ("all_reduce", {}, site(gpu=A100), 223.2, "0.93 of 240 GB/s, limited by NVLink (12 links a GPU)"),
+        ("all_reduce", {}, site(gpu="NVIDIA B200"), 763.5, "0.8 of 954.38 GB/s"),
+        ("all_reduce", {}, site(gpus=2), 326.3, "0.88 of 370.8 GB/s, limited by NVLink (18 links a GPU)"),
+        ("all_gather", {}, site(gpus=2), 278.1, "0.75 of 370.8"),
+        ("alltoall", {}, site(), 278.1, "0.75 of 370.8"),
+        ("all_gather", {"all_gather": 300.5}, site(), 300.5, "nccl_tests_min_busbw"),
+        ("all_reduce", {}, site(2), 320.0, BETWEEN),
+        ("reduce_scatter", {}, site(16), 320.0, BETWEEN),
+        ("all_reduce", {}, site(2, gpus=2, rails=2), 80.0, "0.8 of 100 GB/s, limited by 2 NICs of 400 Gb/s"),
+        ("all_reduce", {}, site(2, H100, rails=16, rate=200.0), 320.0, "0.8 of 400 GB/s, limited by 16 NICs of 200 Gb/s"),
+        ("all_reduce", {}, site(2, A100, rails=16, rate=100.0), 160.0, "0.8 of 200 GB/s, limited by 16 NICs of 100 Gb/s"),
+        ("all_reduce", {}, site(2, A100), 184.4, "0.8 of 230.46 GB/s, limited by PCIe 4.0 x16 of GPU gpu0 and 7 more"),
+        ("all_reduce", {}, site(2, rate=None), None, "expect.rate_gbps"),
+        ("all_reduce", {}, site(2, rails=0), None, "expect.rate_gbps"),
+        ("all_reduce", {}, site(17), None, "too few figures are published for all_reduce over 17 nodes"),
+        ("alltoall", {}, site(2), None, "too few figures are published for alltoall over 2 nodes"),
     ],
 )
-def test_all_nics_of_a_gpu_count_as_far_as_a_ring_is_known_to_use_them(site: Site, floor: float | None, why: str) -> None:
-    found = floor_of("all_reduce", {}, site)
-    assert found[0] == floor
-    assert why in found[1]
+def test_floors(collective: str, minimum: dict[str, float], wanted: Site, floor: float | None, source: str) -> None:
+    found = floor_of(collective, minimum, wanted)
+    assert found.gbs == floor
+    assert source in found.source
 
 
 @pytest.mark.parametrize(
-    ("site", "floor", "why"),
+    ("wanted", "floor", "why"),
     [
-        (PAIR._replace(algorithm=""), None, "bound by the NICs, and NCCL chooses the algorithm (nccl_tests_algorithm: Ring)"),
-        (PAIR._replace(algorithm="NCCL_ALGO=Tree is set"), None, "only a ring is bound by the NICs, and NCCL_ALGO=Tree is set"),
-        (PAIR._replace(nodes=3, algorithm="NCCL_ALGO=Tree is set"), None, "only a ring"),
-        (PAIR._replace(nodes=3, algorithm=""), 340.0, "0.85 of 8"),
-        (SITE._replace(algorithm="Ring"), None, "holds where NCCL chooses the algorithm, and NCCL_ALGO=Ring is set"),
-        (of(H100, algorithm="nccl.conf sets NCCL_ALGO"), None, "holds where NCCL chooses the algorithm, and nccl.conf sets NCCL_ALGO"),
+        (site(2, algorithm=""), None, "bound by the NICs, and NCCL chooses the algorithm (nccl_tests_algorithm: Ring)"),
+        (site(2, algorithm="Tree"), None, "only a ring is bound by the NICs, and NCCL_ALGO=Tree is set"),
+        (site(3, algorithm="Tree"), None, "only a ring"),
+        (site(3, algorithm=""), 320.0, BETWEEN),
+        (site(algorithm="Ring"), 326.3, "0.88 of 370.8 GB/s"),
+        (site(gpu=H100, algorithm="nccl.conf sets NCCL_ALGO"), None, "nccl.conf sets NCCL_ALGO"),
     ],
 )
-def test_a_floor_follows_the_algorithm(site: Site, floor: float | None, why: str) -> None:
+def test_a_floor_follows_the_algorithm(wanted: Site, floor: float | None, why: str) -> None:
     """A ring of eight H100 reaches 370 GB/s where NVLS reaches 480; a tree over two nodes passes twice what the NICs carry."""
-    found = floor_of("all_reduce", {}, site)
-    assert found[0] == floor
-    assert why in found[1]
+    found = floor_of("all_reduce", {}, wanted)
+    assert found.gbs == floor
+    assert why in found.source
 
 
-@pytest.mark.parametrize("site", [SITE, PAIR])
-def test_below_a_gibibyte_there_is_no_floor_but_the_operators(site: Site) -> None:
-    small = site._replace(largest=256 << 20)
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_below_a_gibibyte_there_is_no_floor_but_the_operators(nodes: int) -> None:
+    small = site(nodes, largest=256 << 20)
     found = floor_of("all_reduce", {}, small)
-    assert found[0] is None
-    assert "hold from 1 GiB on, and this run ends at 256 MiB" in found[1]
-    assert floor_of("all_reduce", {"all_reduce": 300}, small)[0] == 300.0
+    assert found.gbs is None
+    assert "hold from 1 GiB on, and this run ends at 256 MiB" in found.source
+    assert floor_of("all_reduce", {"all_reduce": 300}, small).gbs == 300.0
 
 
-NO_BOARD = ("NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA A100-PCIE-40GB", "NVIDIA A100 80GB PCIe", "NVIDIA H200 NVL", "NVIDIA H20",
-            "NVIDIA H800", "NVIDIA A800-SXM4-80GB", "NVIDIA GB200", "NVIDIA GB300", "NVIDIA L40S", "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+NO_SHARE = ("NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA A100-PCIE-40GB", "NVIDIA A100 80GB PCIe", "NVIDIA H200 NVL",
+            "NVIDIA H800", "NVIDIA GB200", "NVIDIA GB300", "NVIDIA L40S", "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
             "NVIDIA H200\n| x", "x NVIDIA H200", "")
 
 
-@pytest.mark.parametrize("name", NO_BOARD)
-@pytest.mark.parametrize("site", [SITE, PAIR])
-def test_a_board_that_nobody_measured_has_no_floor(name: str, site: Site) -> None:
-    found = floor_of("all_reduce", {}, of(name, site))
-    assert found[0] is None
-    assert "\n" not in found[1]
-    assert "nccl_tests_min_busbw sets a floor" in found[1]
+@pytest.mark.parametrize("name", NO_SHARE)
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_a_board_with_too_few_published_figures_has_no_floor(name: str, nodes: int) -> None:
+    found = floor_of("all_reduce", {}, site(nodes, name))
+    assert found.gbs is None
+    assert "\n" not in found.source
+    assert "nccl_tests_min_busbw sets a floor" in found.source
 
 
-def test_a_figure_that_half_speed_passes_is_none() -> None:
-    floor, why = floor_of("all_reduce", {}, of("NVIDIA B200"))
-    assert floor is None
-    assert "440, which NVLink at half its speed passes" in why
-    assert floor_of("all_reduce", {}, of("NVIDIA B200", PAIR))[0] == 340.0
-
-
-@pytest.mark.parametrize("name", [A100, "A100-SXM4-40GB", H100, "NVIDIA H200", B300])
+@pytest.mark.parametrize("name", [A100, "A100-SXM4-40GB", H100, "NVIDIA H200", B300, "NVIDIA B200"])
 def test_boards_are_found_by_their_whole_name(name: str) -> None:
-    assert floor_of("all_reduce", {}, of(name))[0] is not None
+    assert floor_of("all_reduce", {}, site(gpu=name)).gbs is not None
+
+
+def test_a_floor_above_the_ceiling_is_found_before_anything_is_started() -> None:
+    plan = plan_run([node("n1", inventory={"nccl_tests_min_busbw": {"all_reduce": 5000}})], RUN)
+    assert plan["problems"] == [
+        "nccl_tests_min_busbw: all_reduce: 5000 GB/s is more than these nodes can reach: 490.28 GB/s, limited by NVLink (18 links a GPU), "
+        "added up in the switches (railwright explain speed)"]
+    assert above_ceiling("all_reduce", floor_of("all_reduce", {"all_reduce": 5000}, site(gpu="NVIDIA GB300"))) is None, "nobody knows"
+
+
+def test_a_link_that_is_narrow_by_design_lowers_the_floor_and_one_that_trained_badly_does_not() -> None:
+    def narrow(best: int) -> list[dict[str, Any]]:
+        link = {"device": "nic", "port": "up", "speed_gts": 16.0, "width": 8, "best_speed_gts": 16.0, "best_width": best}
+        return [{"pci": f"nic{at}", "rail": f"rail{at}", "numa_node": 0, "links": [{**link, "device": f"nic{at}"}]} for at in range(8)]
+
+    by_width = {}
+    for best in (8, 16):
+        nodes = (node(name, inventory={"nccl_tests_purpose": "acceptance"}, places=narrow(best)) for name in ("n1", "n2"))
+        by_width[best] = planned(*nodes)["jobs"][0]["floors"]["n1"]
+    assert by_width[8].gbs < by_width[16].gbs
+    assert "PCIe 4.0 x8 of rail0" in by_width[8].source
+    assert "PCIe 4.0 x16 of rail0" in by_width[16].source
 
 
 @pytest.mark.parametrize(
     ("inventory", "conf", "floor", "why"),
     [
-        ({}, [], 340.0, "0.85 of 8 NICs"),
+        ({}, [], 320.0, BETWEEN),
         ({"nccl_tests_algorithm": "Tree"}, [], None, "NCCL_ALGO=Tree is set"),
         ({"nccl_tests_algorithm": "any"}, [], None, "NCCL chooses the algorithm"),
-        ({"nccl_tests_environment": {"NCCL_ALGO": "ring"}}, ["NCCL_ALGO"], 340.0, "0.85 of 8 NICs"),
+        ({"nccl_tests_environment": {"NCCL_ALGO": "ring"}}, ["NCCL_ALGO"], 320.0, BETWEEN),
         ({}, ["NCCL_ALGO"], None, "nccl.conf sets NCCL_ALGO"),
         ({"nccl_tests_algorithm": "any"}, ["NCCL_COLLNET_ENABLE"], None, "nccl.conf sets NCCL_COLLNET_ENABLE"),
+        ({"gpudirect_path": "none"}, [], None, "without GPUDirect RDMA"),
         ({"nccl_tests_purpose": "quick"}, [], None, "ends at 256 MiB"),
         ({"nccl_tests_begin": "300M", "nccl_tests_end": "1G", "nccl_tests_factor": 10}, [], None, "ends at 300 MiB"),
     ],
@@ -367,8 +379,8 @@ def test_boards_are_found_by_their_whole_name(name: str) -> None:
 def test_the_plan_gives_each_job_its_floor(inventory: dict[str, Any], conf: list[str], floor: float | None, why: str) -> None:
     wanted = {"nccl_tests_purpose": "acceptance", **inventory}
     found = planned(*(node(name, inventory=wanted, nccl_conf=conf) for name in ("n1", "n2")))["jobs"][0]["floors"]["n1"]
-    assert found[0] == floor
-    assert why in found[1]
+    assert found.gbs == floor
+    assert why in found.source
 
 
 def test_gpus_of_every_node_count() -> None:

@@ -78,7 +78,7 @@ def test_a_good_run_on_one_node() -> None:
 def test_the_record_of_a_run() -> None:
     (record,) = judge(alone(left(GOOD)))[1]
     assert (record["collective"], record["rc"], record["seconds"], record["complete"]) == ("all_reduce", 0, 12.5, True)
-    assert (record["judged_busbw"], record["floor"]) == (470.0, 431.0)
+    assert (record["judged_busbw"], record["floor"]) == (470.0, 431.4)
     assert record["rows"][0]["size"] == GIB
     assert record["environment"]["NCCL_DEBUG"] == "INFO"
     assert "/opt/nccl-tests/all_reduce_perf" in record["argv"]
@@ -86,13 +86,15 @@ def test_the_record_of_a_run() -> None:
 
 def test_below_the_floor() -> None:
     found = only(alone(left(table("2.19", [row(429.0)]))), "nccl.busbw")
-    assert (found.status, found.expected, found.found) == ("fail", 431.0, 429.0)
-    assert only(alone(left(GOOD), nccl_tests_min_busbw={"all_reduce": 1000}), "nccl.busbw").status == "fail"
+    assert (found.status, found.expected, found.found) == ("fail", 431.4, 429.0)
+    assert found.message.endswith("below 431.4; ceiling 490.3 by NVLink (18 links a GPU), added up in the switches")
+    assert only(alone(left(GOOD), nccl_tests_min_busbw={"all_reduce": 480}), "nccl.busbw").status == "fail"
 
 
 def test_without_a_floor_speed_is_reported() -> None:
-    found = only(alone(left(GOOD), gpus=2), "nccl.busbw")
+    found = only(alone(left(GOOD), nccl_tests_purpose="quick"), "nccl.busbw")
     assert found.status == "skipped"
+    assert "ceiling 490.3 by NVLink" in found.message
     assert "nccl_tests_min_busbw" in found.message
 
 

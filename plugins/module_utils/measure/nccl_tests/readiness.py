@@ -11,14 +11,17 @@ import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.aiacc import PLUGIN, VARIABLE
+from ...formats import sysfs_values
 from ...formats.program_output import one_line, reason
 from ...host.host import Host, Result
 from ...observe.affinity import affinity, driver_matrix
+from ...observe.devices import pci_attribute
 from ...observe.gpu_driver import loaded_driver
 from ...observe.mpi import Mpi, found_mpi
 from ...observe.nccl_libraries import cached_libraries, nccl_libraries
 from ...observe.nics import observe_addresses
-from ...spec.match import management_interface
+from ...observe.pci import links_of
+from ...spec.match import management_interface, match_rails
 from ...spec.model import Spec
 from ...types import Identity, as_dicts
 from . import probe
@@ -70,10 +73,20 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
         "slurm": {tool: host.which(tool) for tool in SLURM_TOOLS},
         "programs": programs,
         "affinity": rows,
+        "places": places(host, spec, identity),
         "verdicts": as_dicts(judge_topology(node, rows, driver_matrix(host))
                              + judge_topo_files(host, node, wanted.environment, who.home, (who.name, who.uid, who.gid))),
         "problems": ["%s: %s" % (item["name"], item["problem"]) for item in programs if item["problem"] is not None],
     }
+
+
+def places(host: Host, spec: Spec, identity: Identity) -> List[Dict[str, Any]]:
+    """Where each GPU and the HCA of each rail hang: what the links above them can carry. ``rail``: None of a GPU."""
+    found: List[Tuple[str, Optional[str], Optional[int]]] = [(gpu.pci, None, gpu.numa_node) for gpu in identity.gpus]
+    for target in match_rails(spec, identity)[0]:
+        if target.hca is not None and target.hca.pci is not None:
+            found.append((target.hca.pci, target.rail.name, sysfs_values.integer(pci_attribute(host, target.hca.pci, "numa_node"))))
+    return [{"pci": pci, "rail": rail, "numa_node": numa, "links": links_of(host, pci)} for pci, rail, numa in found]
 
 
 def net_plugins(host: Host, setting: Optional[str], libraries: Sequence[str], mpi: Sequence[Mpi]) -> List[str]:

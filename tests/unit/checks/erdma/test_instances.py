@@ -12,6 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_in
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limits, Measurement, judge_figure
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Erdma, Site, floor_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import machine_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import limits_of
 from field_specs import build_spec
 from repo import ROOT
@@ -145,13 +146,19 @@ def test_the_measured_busbw_holds_for_what_was_measured(nodes: int, gpus: int, p
 
 
 def test_floor_of_nccl_tests_on_erdma() -> None:
-    site = Site(("NVIDIA A100-SXM4-80GB",), 8, 2, 2, None, 512 << 20, "Ring", Erdma(EBMGN7EX, "erdma-aiacc"))
-    assert floor_of("all_reduce", {}, site)[0] == 16.749
-    assert floor_of("all_reduce", {"all_reduce": 18}, site) == (18.0, "nccl_tests_min_busbw")
-    assert floor_of("all_reduce", {}, site._replace(rate_gbps=80, largest=1 << 30)) == (17.0, "0.85 of 2 NICs x 80 Gb/s / 8")
-    assert floor_of("all_gather", {}, site)[0] is None
-    floor, why = floor_of("all_reduce", {}, site._replace(erdma=Erdma(None, "erdma-native")))
-    assert (floor, "erdma_instance_type is not set" in why) == (None, True)
+    ports = [{"name": f"erdma_{at}", "driver": "erdma", "ports": [{"rate_gbps": 100.0}]} for at in range(2)]
+    gpus = [{"pci": f"gpu{at}", "name": "NVIDIA A100-SXM4-80GB"} for at in range(8)]
+    rails = {"erdma_0": "rail0", "erdma_1": "rail1"}
+    machine = machine_of({"gpus": gpus, "hcas": ports}, rails=rails)
+    site = Site((machine, machine), rate_known=False, largest=512 << 20, algorithm="Ring", erdma=Erdma(EBMGN7EX, "erdma-aiacc"))
+    assert floor_of("all_reduce", {}, site).gbs == 16.749
+    assert floor_of("all_reduce", {"all_reduce": 18}, site)[:2] == (18.0, "nccl_tests_min_busbw")
+    known = machine_of({"gpus": gpus, "hcas": ports}, rails=rails, gbps=80.0)
+    found = floor_of("all_reduce", {}, site._replace(machines=(known, known), rate_known=True, largest=1 << 30))
+    assert found[:2] == (16.0, "0.8 of 20 GB/s, limited by 2 NICs of 80 Gb/s")
+    assert floor_of("all_gather", {}, site).gbs is None
+    unknown = floor_of("all_reduce", {}, site._replace(erdma=Erdma(None, "erdma-native")))
+    assert (unknown.gbs, "erdma_instance_type is not set" in unknown.source) == (None, True)
 
 
 def test_the_page_has_every_type_with_what_is_known() -> None:

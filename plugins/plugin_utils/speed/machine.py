@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node as a network of links: NICs and GPUs in their PCIe tree, sockets, NVLink. Made of facts; what they do not say is named. Pure.
+
+A link is read in two ways. ``can``: what both of its ends are made for, which is what a node must reach. ``runs``: what it was trained to,
+which is what it can reach as it is. A GPU that idles lets its link run slowly, so that of a GPU's own link only the width counts.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
+
+from .boards import SWITCH, Board, board_of
+from .flow import UNBOUNDED, Link, max_flow
+
+# GT/s: (bytes of payload for each transfer of a lane, generation). Line coding of the PCI Express Base Specification (128b/130b; flits of
+# 236 bytes in 256 from 6.0 on), and packets of 256 bytes with 24 of header, sequence number and checksums, which all of these boards take.
+_PACKET = 256 / (256 + 24)
+_CODING = {2.5: (0.8, "1.0"), 5.0: (0.8, "2.0"), 8.0: (128 / 130, "3.0"), 16.0: (128 / 130, "4.0"), 32.0: (128 / 130, "5.0"), 64.0: (236 / 256, "6.0")}
+# Between two sockets: the fastest of NCCL's table (src/graph/topo.h: 6 to 40 by processor), since facts do not name the processor. More
+# NUMA nodes than two are parts of sockets, and what is between these is not known.
+SOCKETS_GBS = 40.0
+SAYS_ANY_RATE = ("erdma", "rdma_rxe", "siw")  # drivers whose ports have the same rate in sysfs whatever is below them
+CAN, RUNS = "can", "runs"
+SOCKETS = "the link between sockets"
+MEMORY = "memory of node"
+_IN, _OUT = "network", "GPUs"
+
+
+class Port(NamedTuple):
+    """A NIC's port that carries a rail."""
+
+    name: str
+    pci: str | None
+    gbps: float
+    links: tuple[Link, ...]  # from the port up to the memory of its NUMA node
+
+
+class Gpu(NamedTuple):
+    pci: str
+    name: str
+    links: tuple[Link, ...]
+
+
+class Machine(NamedTuple):
+    """``board``: of all GPUs; ``nvlink_gbs``: of each GPU, by the board (can) or by the links that are up (runs); ``unread``: what no fact said."""
+
+    gpus: tuple[Gpu, ...]
+    ports: tuple[Port, ...]
+    board: Board | None
+    nvlink_gbs: float
+    numa: tuple[int, ...]
+    gpudirect: bool
+    unread: tuple[str, ...]
+
+
+def pcie_gbs(speed: float, width: int) -> float | None:
+    """GB/s of payload in each direction; None for a speed that no generation has."""
+    coding = _CODING.get(speed)
+    return None if coding is None else speed * width / 8 * coding[0] * _PACKET
+
+
+def pcie_name(speed: float, width: int) -> str:
+    return f"PCIe {_CODING[speed][1]} x{width}" if speed in _CODING else f"PCIe of {speed:g} GT/s x{width}"
+
+
+def machine_of(facts: Mapping[str, Any], way: str = CAN, rails: Mapping[str, str] | None = None, gbps: float | None = None,
+               *, gpudirect: bool = True) -> Machine:
+    """``rails``: HCA to the rail's name, where an inventory says which take part (else every port that is up, the management's aside).
+
+    ``gbps``: what the inventory expects of a rail, in place of what the port says.
+    """
+    unread: list[str] = []
+    numa = {_numa(row) for row in [*rows(facts.get("gpus")), *rows(facts.get("hcas"))]} or {0}
+    gpus = [Gpu(str(row.get("pci")), str(row.get("name") or ""), _links_up(row, way, f"GPU {row.get('pci')}", unread, slot=_slot(row)))
+            for row in rows(facts.get("gpus"))]
+    ports = [Port(name, row.get("pci_address"), rate, _links_up(row, way, name, unread)) for name, row, rate in _rails(facts, rails, gbps)]
+    unread += [f"the rate of {port.name}" for port in ports if port.gbps == UNBOUNDED]
+    names = {gpu.name for gpu in gpus}
+    board = board_of(names.pop()) if len(names) == 1 else None
+    if gpus and board is None:
+        unread.append("a GPU board that is not in the catalogue" if all(gpu.name for gpu in gpus) else "the GPUs' names (is the driver loaded?)")
+    nvlink = 0.0 if board is None else board.nvlink_gbs
+    if way == RUNS and board is not None and nvlink:
+        up = [len(rows(row.get("nvlinks"))) for row in rows(facts.get("gpus")) if row.get("nvlinks") is not None]
+        nvlink = nvlink * min(up) / board.nvlinks if up else nvlink
+    return Machine(tuple(gpus), tuple(ports), board, nvlink, tuple(sorted(numa)), gpudirect, tuple(dict.fromkeys(unread)))
+
+
+def _slot(row: Mapping[str, Any]) -> tuple[float, int] | None:
+    board = board_of(str(row.get("name") or ""))
+    return None if board is None else board.pcie
+
+
+def _numa(row: Mapping[str, Any]) -> int:
+    number = row.get("numa_node")
+    return number if isinstance(number, int) and number > 0 else 0
+
+
+def _rails(facts: Mapping[str, Any], rails: Mapping[str, str] | None, gbps: float | None) -> Iterable[tuple[str, Mapping[str, Any], float]]:
+    managing = {item.get("name") for item in rows(facts.get("netdevs")) if item.get("management")}
+    for hca in rows(facts.get("hcas")):
+        name = str(hca.get("name"))
+        if rails is not None and name not in rails:
+            continue
+        for port in rows(hca.get("ports")):
+            if rails is None and (port.get("state") != "ACTIVE" or port.get("netdev") in managing):
+                continue
+            rate = gbps if gbps is not None else UNBOUNDED if hca.get("driver") in SAYS_ANY_RATE else port.get("rate_gbps")
+            if rate:
+                yield (name if rails is None else rails[name]), hca, float(rate)
+                if rails is not None:
+                    break
+
+
+def _links_up(
+    row: Mapping[str, Any], way: str, name: str, unread: list[str], slot: tuple[float, int] | None = None
+) -> tuple[Link, ...]:
+    """The links between a function and its NUMA node's memory; ``slot``: of a GPU's board, where its own link cannot be read."""
+    found, links = [], rows((row.get("link") or {}).get("links"))
+    memory = f"{MEMORY} {_numa(row)}"
+    if not links and slot is not None:
+        links = [{"device": row.get("pci")}]
+    for at, link in enumerate(links):
+        above = str(links[at + 1].get("device")) if at + 1 < len(links) else memory
+        what = name if at == 0 else "the switch above %s" % name
+        speed, width = _trained(link, way, idles=slot is not None and at == 0)
+        if at == 0 and slot is not None:
+            speed, width = speed or slot[0], width or slot[1]
+        gbs = None if speed is None or width is None else pcie_gbs(speed, width)
+        if gbs is None or speed is None or width is None:
+            unread.append(f"the PCIe link of {what}")
+            found.append(Link(str(link.get("device")), above, UNBOUNDED, f"the PCIe link of {what}"))
+        else:
+            found.append(Link(str(link.get("device")), above, gbs, f"{pcie_name(speed, width)} of {what}"))
+    return tuple(found)
+
+
+def _trained(link: Mapping[str, Any], way: str, *, idles: bool) -> tuple[float | None, int | None]:
+    """GT/s and lanes."""
+    best = link.get("best_speed_gts"), link.get("best_width")
+    now = link.get("speed_gts"), link.get("width")
+    if way == CAN:
+        return best[0] or now[0], best[1] or now[1]
+    return (best[0] or now[0]) if idles else (now[0] or best[0]), now[1] or best[1]
+
+
+def network_gbs(machine: Machine) -> tuple[float, str]:
+    """(GB/s that all GPUs together can send and receive over the rails at once, what limits it). 0 without a rail."""
+    links = [Link(_IN, port.links[0].one if port.links else port.name, port.gbps / 8, f"{port.name} of {port.gbps:g} Gb/s")
+             for port in machine.ports]
+    if machine.gpudirect:
+        links += _unique([*(port.links for port in machine.ports), *(gpu.links for gpu in machine.gpus)])
+        links += _sockets(machine, "")
+    else:  # every block lies in host memory in between: a link that both halves of its way need has half its rate for each
+        below_ports = {(link.one, link.other) for port in machine.ports for link in port.links}
+        below_gpus = {(link.one, link.other) for gpu in machine.gpus for link in gpu.links}
+        shared = below_ports & below_gpus
+        links += _unique([_halved(port.links, shared, "") for port in machine.ports])
+        links += _unique([_halved(gpu.links, shared, "'") for gpu in machine.gpus])
+        links += [*_sockets(machine, ""), *_sockets(machine, "'"), *(Link(f"{MEMORY} {at}", f"{MEMORY} {at}'", UNBOUNDED) for at in machine.numa)]
+    mark = "" if machine.gpudirect else "'"
+    links += [Link((gpu.links[0].one if gpu.links else gpu.pci) + mark, _OUT, UNBOUNDED) for gpu in machine.gpus]
+    links += [Link(port.name, f"{MEMORY} {machine.numa[0]}", UNBOUNDED) for port in machine.ports if not port.links]
+    links += [Link(gpu.pci + mark, f"{MEMORY} {machine.numa[0]}{mark}", UNBOUNDED) for gpu in machine.gpus if not gpu.links]
+    found, limits = max_flow(links, _IN, _OUT)
+    return found, limit_text(limits, "" if machine.gpudirect else ", twice through host memory (no GPUDirect RDMA)")
+
+
+def _halved(links: Sequence[Link], shared: set[tuple[str, str]], mark: str) -> tuple[Link, ...]:
+    return tuple(Link(link.one + mark, link.other + mark, link.gbs / 2 if (link.one, link.other) in shared else link.gbs, link.what)
+                 for link in links)
+
+
+def _unique(chains: Iterable[Sequence[Link]]) -> list[Link]:
+    """Each link once: devices of one switch have its uplink in common."""
+    return list({(link.one, link.other): link for chain in chains for link in chain}.values())
+
+
+def _sockets(machine: Machine, mark: str) -> list[Link]:
+    return [Link(f"{MEMORY} {one}{mark}", f"{MEMORY} {other}{mark}", SOCKETS_GBS if len(machine.numa) == 2 else UNBOUNDED, SOCKETS)
+            for one, other in itertools.pairwise(machine.numa)]
+
+
+def limit_text(limits: Sequence[Link], more: str = "") -> str:
+    """``8 NICs of 400 Gb/s``, ``PCIe 4.0 x8 of rail2``, ``PCIe 5.0 x16 of GPU 0000:17:00.0 and 4 more``."""
+    names = list(dict.fromkeys(link.what for link in limits if link.what))
+    nics = [name for name in names if name.endswith(" Gb/s")]
+    if len(nics) > 1 and len({name.partition(" of ")[2] for name in nics}) == 1:
+        names = [f"{len(nics)} NICs of {nics[0].partition(' of ')[2]}", *(name for name in names if name not in nics)]
+    kinds: dict[str, list[str]] = {}
+    for name in names:
+        kinds.setdefault(name.partition(" of ")[0], []).append(name)
+    return ", ".join(same[0] + (f" and {len(same) - 1} more" if len(same) > 1 else "") for same in kinds.values()) + more
+
+
+def gpu_pcie_gbs(machine: Machine) -> tuple[float, str]:
+    """(The narrowest link between a GPU and host memory, what it is), of what GPUs without NVLink pass their blocks over."""
+    links = [link for gpu in machine.gpus for link in gpu.links]
+    least = min(links, key=lambda link: link.gbs, default=Link("", "", UNBOUNDED, ""))
+    return least.gbs, least.what
+
+
+def cut_gbs(machine: Machine) -> tuple[float, str]:
+    """(busbw of an alltoall over PCIe, what limits it): each link has to pass what the GPUs below it send to all others."""
+    found, total = [(UNBOUNDED, "")], len(machine.gpus)
+    below: dict[tuple[str, str], list[Link]] = {}
+    for gpu in machine.gpus:
+        for link in gpu.links:
+            below.setdefault((link.one, link.other), []).append(link)
+    for same in below.values():
+        others = total - len(same)
+        if others:
+            found.append((same[0].gbs * (total - 1) / (len(same) * others), same[0].what))
+    return min(found)
+
+
+def has_switch(machine: Machine) -> bool:
+    return machine.board is not None and machine.board.nvlink == SWITCH

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright explain speed``: what a node and nodes like it can reach, and which part limits them."""
+
+from pathlib import Path
+from typing import Any
+
+from railwright.cli import console
+from railwright.cli.options import Format, Transport
+from railwright.cli.session import show_documents
+from railwright.events import HostOutcome
+from railwright.exitcodes import ExitCode
+from railwright.inventories import Given
+
+ABSENT = "-"
+
+
+def explain_nodes(
+    inventory: Given | None, limit: str | None, sysroot: Path | None, form: Format, transport: Transport, nodes: int
+) -> ExitCode:
+    from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.explanation import explain_speed
+
+    def of_host(host: HostOutcome) -> dict[str, Any] | None:
+        return None if host.facts is None else explain_speed(host.facts, nodes)
+
+    return show_documents("facts", inventory, limit, sysroot, form, lambda tree: explain_speed(facts_of_tree(tree), nodes), of_host,
+                          show_speed, transport)
+
+
+def show_speed(found: dict[str, Any]) -> None:
+    """Collectives first, since jobs wait for them."""
+    board, rails = found["board"] or "GPU", found["rails"]
+    nvlink = f", NVLink {found['nvlink_gbs']:g} GB/s each way" if found["nvlink_gbs"] else ""
+    console.say(f"  {found['gpus']} x {board}{nvlink}" if found["gpus"] else "  no GPU")
+    console.say(f"  rails: {', '.join(_rail(rail) for rail in rails) if rails else 'none: no HCA has a port that is up'}")
+    rows = []
+    for row in found["rows"]:
+        where = f"{row['nodes']} node{'' if row['nodes'] == 1 else 's'}"
+        rows.append((row["collective"], where, _gbs(row), row["algorithm"] or ABSENT, row["limit"]))
+        if row["runs"] is not None:
+            rows.append(("", "as it runs", _gbs(row["runs"]), row["runs"]["algorithm"] or ABSENT, row["runs"]["limit"]))
+    if found["gpus"]:
+        console.table(("collective", "over", "GB/s busbw", "algorithm", "limited by"), rows)
+    if found["perftest"]:
+        console.table(("ib_write_bw over", "memory", "Gb/s", "limited by"), _perftest(found["perftest"]))
+    slow = found["without_gpudirect"]
+    if slow is not None and slow["gbs"] is not None:
+        console.say(f"  without GPUDirect RDMA: all_reduce over {slow['nodes']} nodes {_gbs(slow)} GB/s, limited by {slow['limit']}")
+    if found["unread"]:
+        console.say(f"  unread, and taken to limit nothing: {', '.join(found['unread'])}")
+
+
+def _rail(rail: dict[str, Any]) -> str:
+    return f"{rail['name']} of " + ("unknown rate" if rail["gbps"] is None else f"{rail['gbps']:g} Gb/s")
+
+
+def _gbs(row: dict[str, Any]) -> str:
+    return "unknown" if row["gbs"] is None else f"{row['gbs']:.1f}"
+
+
+def _perftest(rows: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
+    """One line for rails that are alike."""
+    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        slower = row["runs"] and (row["runs"]["gbps"], row["runs"]["limit"])
+        alike.setdefault((row["memory"], row["gbps"], row["limit"].replace(row["rail"], "the rail"), slower), []).append(row)
+    lines = []
+    for (memory, gbps, limit, slower), same in alike.items():
+        name = same[0]["rail"] if len(same) == 1 else f"each of {len(same)} rails"
+        lines.append((name, memory, ABSENT if gbps is None else f"{gbps:g}", same[0]["limit"] if len(same) == 1 else limit))
+        if slower:
+            lines.append(("", "as it runs", f"{slower[0]:g}", slower[1]))
+    return lines
