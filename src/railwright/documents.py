@@ -159,8 +159,7 @@ TRANSPORT = record(networks=items(text(), 32), connections=mapping(integer, 64),
 RUN = record(
     ("collective",), collective=text(64), node=text(), argv=command_line, environment=nccl_variables, seconds=finite_number, rc=integer,
     rows=items(ROW, ROWS), avg_busbw=finite_number, out_of_bounds=integer, complete=flag, judged_busbw=finite_number, floor=finite_number,
-    floor_source=text(),
-    transport=TRANSPORT, tail=items(text(), LINES),
+    floor_source=text(), ceiling=finite_number, limit=text(), transport=TRANSPORT, tail=items(text(), LINES),
 )  # fmt: skip
 NEAR = record(gpu=text(64), hca=text(64), port=integer, path=text(16), near=flag)
 TOPOLOGY = record(matrix=items(NEAR, 4096), nccl_topo=text(FILE), nccl_graph=text(FILE))

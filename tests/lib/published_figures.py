@@ -5,9 +5,10 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import yaml
+
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import Ceiling, ceiling, perftest_gbps
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import machine_of
-from tests.lib.repo import ROOT
+from repo import ROOT
 
 CORPUS = ROOT / "docs/reference/speed-corpus.yml"
 GENERATIONS = {"3.0": 8.0, "4.0": 16.0, "5.0": 32.0, "6.0": 64.0}

@@ -164,7 +164,7 @@ def smi_rows(host: Host, fields: Tuple[str, ...]) -> Optional[List[List[str]]]:
 
 
 def nvlinks_up(host: Host) -> Dict[str, List[float]]:
-    """By GPU (UUID) the rate of each NVLink that is up, in GB/s and direction, as nvidia-smi prints it. A GPU without links is not in it."""
+    """By UUID of a GPU the rate of each NVLink that is up: GB/s in each direction, as nvidia-smi prints it."""
     if host.which("nvidia-smi") is None:
         return {}
     answer = host.run(("nvidia-smi", "nvlink", "--status"), SMI_SECONDS)

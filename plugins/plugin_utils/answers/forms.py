@@ -48,7 +48,8 @@ LINK = maybe({
     "sriov": DATA, "iommu": TEXT, "virtual_function": bool,
 })
 GPU = {
-    "pci": str, "device_id": TEXT, "numa_node": WHOLE, "driver": TEXT, "name": TEXT, "uuid": TEXT, "nvlinks?": maybe([float]), "link?": LINK,
+    "pci": str, "device_id": TEXT, "numa_node": WHOLE, "driver": TEXT, "name": TEXT, "uuid": TEXT, "nvlinks?": maybe([float]),
+    "link?": LINK,
 }
 HCA_PORT = {
     "number": int, "state": TEXT, "phys_state": TEXT, "rate_gbps": NUMBER, "link_layer": TEXT, "lid": WHOLE, "lmc": WHOLE, "sm_lid": WHOLE,

@@ -13,12 +13,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_in
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 
 from ..speed.boards import SWITCH
-from ..speed.ceilings import JUDGED_FROM, Ceiling, ceiling
+from ..speed.ceilings import JUDGED_FROM, NVLS, NVLS_TREE, RING, TREE, Ceiling, ceiling
 from ..speed.machine import Machine
 
 KEY = "nccl_tests_min_busbw"
-RING = "Ring"
 FREE = ""  # NCCL chooses the algorithm
+NAMES = (RING, TREE, NVLS, NVLS_TREE)
 # Shares of the ceiling that 95 of 100 published healthy runs reach (docs/speed.md). Within a node by the whole number of the GPUs' CUDA
 # capability; boards without NVSwitches, other collectives between nodes, and more nodes than these have too few published figures.
 WITHIN_ALL_REDUCE = {8: 0.93, 9: 0.88, 10: 0.8}
@@ -65,9 +65,9 @@ def floor_of(collective: str, minimum: Mapping[str, Any], site: Site) -> Floor:
 def ceiling_of(collective: str, site: Site) -> Ceiling:
     """Of the slowest node; without a figure where that of one node is not known, or what NCCL does."""
     nodes = len(site.machines)
-    forced = site.algorithm if site.algorithm in ("Ring", "Tree", "NVLS", "NVLSTree") else None
+    forced = site.algorithm if site.algorithm in NAMES else None
     if site.algorithm not in (FREE, forced):
-        return Ceiling(collective, nodes, None, "", f"{site.algorithm}")
+        return Ceiling(collective, nodes, None, "", site.algorithm)
     if nodes > 1 and not (site.rate_known and all(machine.ports for machine in site.machines)):
         return Ceiling(collective, nodes, None, "", "rdma_expect.rate_gbps and rdma_rails would give one and are not set")
     found = [ceiling(machine, collective, nodes, forced) for machine in site.machines]
@@ -113,9 +113,7 @@ def _share(collective: str, site: Site) -> tuple[float | None, str]:
         return None, f"too few figures are published for {names[0] if names else 'a node without GPUs'}"
     if nodes == 1:
         share = WITHIN_ALL_REDUCE.get(int(board.capability)) if collective == "all_reduce" else WITHIN
-        if share is None or site.algorithm not in (FREE, RING, "NVLS"):
-            return None, f"too few figures are published for {names[0]}" if share is None else f"no figure is published, and {_steered(site)}"
-        return share, ""
+        return share, f"too few figures are published for {names[0]}"
     if collective not in BETWEEN_COLLECTIVES or nodes > MOST_NODES:
         return None, f"too few figures are published for {collective} over {nodes} nodes"
     if not site.machines[0].gpudirect:
@@ -127,7 +125,9 @@ def _share(collective: str, site: Site) -> tuple[float | None, str]:
 
 
 def _steered(site: Site) -> str:
-    return {FREE: "NCCL chooses the algorithm"}.get(site.algorithm, f"NCCL_ALGO={site.algorithm} is set" if " " not in site.algorithm else site.algorithm)
+    if site.algorithm == FREE:
+        return "NCCL chooses the algorithm"
+    return f"NCCL_ALGO={site.algorithm} is set" if site.algorithm in NAMES else site.algorithm
 
 
 def least(values: Sequence[float | None]) -> float | None:

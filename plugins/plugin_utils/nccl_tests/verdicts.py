@@ -160,7 +160,8 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
         "collective": job["name"], "argv": masked(job["argv"][start]), "environment": variables,
         "seconds": output.get("seconds"), "rc": rc, "rows": parsed["rows"], "avg_busbw": parsed["avg_busbw"],
         "out_of_bounds": parsed["out_of_bounds"], "complete": ended["complete"], "judged_busbw": judged_busbw(parsed["rows"]),
-        "floor": floor.gbs, "floor_source": floor.source, "ceiling": floor.ceiling, "limit": floor.limit, "transport": transport.summary(ways), "tail": tail(text), "node": node,
+        "floor": floor.gbs, "floor_source": floor.source, "ceiling": floor.ceiling, "limit": floor.limit,
+        "transport": transport.summary(ways), "tail": tail(text), "node": node,
     }
     return verdicts, record
 

@@ -13,14 +13,14 @@ from .machine import SOCKETS, SOCKETS_GBS, Machine, cut_gbs, gpu_pcie_gbs, has_s
 JUDGED_FROM = 1 << 30  # bytes: below 1 GiB latency decides (NVIDIA/nccl-tests issue 212: 256 MiB are too small for the peak)
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv", "broadcast")
 RING, TREE, NVLS, NVLS_TREE, DIRECT = "Ring", "Tree", "NVLS", "NVLSTree", "direct"
-# NVIDIA/nccl 5067397c, src/graph/tuning.cc. NVLS: the factor of Hopper, for Blackwell too: its own (0.74) is below what B200 reach (docs/speed.md).
+# NVIDIA/nccl 5067397c, src/graph/tuning.cc. NVLS: Hopper's factor, for Blackwell too: B200 reach more than its own (0.74) says.
 NVLS_EFFICIENCY = 0.85
 TREE_EFFICIENCY = 0.92
 # GB/s of a tree's channel over two nodes, and over more (perChMaxTreeBws), by CUDA capability: the GPU's own pace. A NIC has a channel,
 # one of 400 Gb/s two (src/graph/search.cc, ncclTopoDupChannels).
 TREE_CHANNEL_GBS = {7: (18.5, 10.0), 8: (23.6, 17.8), 9: (41.4, 36.0), 10: (42.8, 24.0)}
-# What a node with the most neighbours sends between nodes in a double binary tree, in halves of the data; a ring sends 4 on any number.
-# On two nodes each has one neighbour, on three one has two of them in one tree and one in the other, on four and more there is one with three.
+# What the node with the most neighbours sends between nodes in a double binary tree, in halves of the data; a ring sends 4. On two nodes
+# each has one neighbour in each tree, on three one has two and one, on four and more one has three and one.
 TREE_HALVES = {2: 2, 3: 3}
 RING_HALVES = 4
 # GPUs that read and write each other's memory over PCIe get 12 of the 14.4 GB/s that a 3.0 x16 carries (src/graph/topo.h, PCI_BW).
@@ -126,7 +126,7 @@ def _trees(machine: Machine, nodes: int) -> list[tuple[float, str, str]]:
 
 def _channels(machine: Machine, nodes: int) -> tuple[float, str]:
     board = machine.board
-    pace = TREE_CHANNEL_GBS.get(int(board.capability), None) if board is not None else None
+    pace = TREE_CHANNEL_GBS.get(int(board.capability)) if board is not None else None
     if pace is None:
         return UNBOUNDED, ""
     count = sum(2 if port.gbps >= 400 else 1 for port in machine.ports)

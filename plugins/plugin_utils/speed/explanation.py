@@ -10,13 +10,14 @@ from .machine import CAN, RUNS, Machine, machine_of
 
 
 def explain_speed(facts: Mapping[str, Any], nodes: int) -> dict[str, Any]:
-    """``rows``: each collective within the node, over two and over ``nodes``; ``runs``: where the node runs slower than it can, as it is."""
+    """``rows``: each collective within the node, over two and over ``nodes``; ``runs``: as it is, where that is slower than it can be."""
     can, runs = machine_of(facts, CAN), machine_of(facts, RUNS)
     counts = sorted({1, 2, nodes})
     host = can._replace(gpudirect=False)
     return {
         "gpus": len(can.gpus), "board": can.gpus[0].name if can.gpus else None, "nvlink_gbs": can.nvlink_gbs or None,
-        "rails": [{"name": port.name, "gbps": port.gbps if port.gbps != UNBOUNDED else None} for port in can.ports], "unread": list(can.unread),
+        "rails": [{"name": port.name, "gbps": port.gbps if port.gbps != UNBOUNDED else None} for port in can.ports],
+        "unread": list(can.unread),
         "rows": [_row(can, runs, name, count) for name in COLLECTIVES for count in counts],
         "without_gpudirect": _row(host, runs._replace(gpudirect=False), "all_reduce", nodes) if can.ports and can.gpus else None,
         "perftest": [_perftest(can, runs, port.name, gpu=gpu) for port in can.ports for gpu in (False, True) if can.gpus or not gpu],

@@ -17,12 +17,14 @@ from .flow import UNBOUNDED, Link, max_flow
 # GT/s: (bytes of payload for each transfer of a lane, generation). Line coding of the PCI Express Base Specification (128b/130b; flits of
 # 236 bytes in 256 from 6.0 on), and packets of 256 bytes with 24 of header, sequence number and checksums, which all of these boards take.
 _PACKET = 256 / (256 + 24)
-_CODING = {2.5: (0.8, "1.0"), 5.0: (0.8, "2.0"), 8.0: (128 / 130, "3.0"), 16.0: (128 / 130, "4.0"), 32.0: (128 / 130, "5.0"), 64.0: (236 / 256, "6.0")}
+_CODING = {2.5: (0.8, "1.0"), 5.0: (0.8, "2.0"), 8.0: (128 / 130, "3.0"), 16.0: (128 / 130, "4.0"), 32.0: (128 / 130, "5.0"),
+           64.0: (236 / 256, "6.0")}
 # Between two sockets: the fastest of NCCL's table (src/graph/topo.h: 6 to 40 by processor), since facts do not name the processor. More
 # NUMA nodes than two are parts of sockets, and what is between these is not known.
 SOCKETS_GBS = 40.0
 SAYS_ANY_RATE = ("erdma", "rdma_rxe", "siw")  # drivers whose ports have the same rate in sysfs whatever is below them
 CAN, RUNS = "can", "runs"
+MOST = 64  # GPUs, and HCAs, of a node that are looked at: the largest machines have 16 and 32
 SOCKETS = "the link between sockets"
 MEMORY = "memory of node"
 _IN, _OUT = "network", "GPUs"
@@ -44,7 +46,7 @@ class Gpu(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """``board``: of all GPUs; ``nvlink_gbs``: of each GPU, by the board (can) or by the links that are up (runs); ``unread``: what no fact said."""
+    """``board``: of all GPUs; ``nvlink_gbs``: of each GPU, by the board or by the links that are up; ``unread``: what no fact said."""
 
     gpus: tuple[Gpu, ...]
     ports: tuple[Port, ...]
@@ -72,18 +74,20 @@ def machine_of(facts: Mapping[str, Any], way: str = CAN, rails: Mapping[str, str
     ``gbps``: what the inventory expects of a rail, in place of what the port says.
     """
     unread: list[str] = []
-    numa = {_numa(row) for row in [*rows(facts.get("gpus")), *rows(facts.get("hcas"))]} or {0}
+    facts = {"gpus": rows(facts.get("gpus"))[:MOST], "hcas": rows(facts.get("hcas"))[:MOST], "netdevs": rows(facts.get("netdevs"))}
+    numa = {_numa(row) for row in [*facts["gpus"], *facts["hcas"]]} or {0}
     gpus = [Gpu(str(row.get("pci")), str(row.get("name") or ""), _links_up(row, way, f"GPU {row.get('pci')}", unread, slot=_slot(row)))
-            for row in rows(facts.get("gpus"))]
+            for row in facts["gpus"]]
     ports = [Port(name, row.get("pci_address"), rate, _links_up(row, way, name, unread)) for name, row, rate in _rails(facts, rails, gbps)]
     unread += [f"the rate of {port.name}" for port in ports if port.gbps == UNBOUNDED]
     names = {gpu.name for gpu in gpus}
     board = board_of(names.pop()) if len(names) == 1 else None
     if gpus and board is None:
-        unread.append("a GPU board that is not in the catalogue" if all(gpu.name for gpu in gpus) else "the GPUs' names (is the driver loaded?)")
+        named = all(gpu.name for gpu in gpus)
+        unread.append("a GPU board that is not in the catalogue" if named else "the GPUs' names (is the driver loaded?)")
     nvlink = 0.0 if board is None else board.nvlink_gbs
     if way == RUNS and board is not None and nvlink:
-        up = [len(rows(row.get("nvlinks"))) for row in rows(facts.get("gpus")) if row.get("nvlinks") is not None]
+        up = [len(row["nvlinks"]) for row in facts["gpus"] if isinstance(row.get("nvlinks"), list)]
         nvlink = nvlink * min(up) / board.nvlinks if up else nvlink
     return Machine(tuple(gpus), tuple(ports), board, nvlink, tuple(sorted(numa)), gpudirect, tuple(dict.fromkeys(unread)))
 
@@ -99,8 +103,8 @@ def _numa(row: Mapping[str, Any]) -> int:
 
 
 def _rails(facts: Mapping[str, Any], rails: Mapping[str, str] | None, gbps: float | None) -> Iterable[tuple[str, Mapping[str, Any], float]]:
-    managing = {item.get("name") for item in rows(facts.get("netdevs")) if item.get("management")}
-    for hca in rows(facts.get("hcas")):
+    managing = {item.get("name") for item in facts["netdevs"] if item.get("management")}
+    for hca in facts["hcas"]:
         name = str(hca.get("name"))
         if rails is not None and name not in rails:
             continue
@@ -108,7 +112,7 @@ def _rails(facts: Mapping[str, Any], rails: Mapping[str, str] | None, gbps: floa
             if rails is None and (port.get("state") != "ACTIVE" or port.get("netdev") in managing):
                 continue
             rate = gbps if gbps is not None else UNBOUNDED if hca.get("driver") in SAYS_ANY_RATE else port.get("rate_gbps")
-            if rate:
+            if rate and rate > 0:
                 yield (name if rails is None else rails[name]), hca, float(rate)
                 if rails is not None:
                     break
@@ -159,7 +163,8 @@ def network_gbs(machine: Machine) -> tuple[float, str]:
         shared = below_ports & below_gpus
         links += _unique([_halved(port.links, shared, "") for port in machine.ports])
         links += _unique([_halved(gpu.links, shared, "'") for gpu in machine.gpus])
-        links += [*_sockets(machine, ""), *_sockets(machine, "'"), *(Link(f"{MEMORY} {at}", f"{MEMORY} {at}'", UNBOUNDED) for at in machine.numa)]
+        links += _sockets(machine, "") + _sockets(machine, "'")
+        links += [Link(f"{MEMORY} {at}", f"{MEMORY} {at}'", UNBOUNDED) for at in machine.numa]
     mark = "" if machine.gpudirect else "'"
     links += [Link((gpu.links[0].one if gpu.links else gpu.pci) + mark, _OUT, UNBOUNDED) for gpu in machine.gpus]
     links += [Link(port.name, f"{MEMORY} {machine.numa[0]}", UNBOUNDED) for port in machine.ports if not port.links]

@@ -51,9 +51,11 @@ def _half(half: Any) -> Row:
 
 
 def busbw_text(run: Object) -> str:
-    """``345.20 GB/s on the largest sizes; floor 340 (where it comes from)``."""
+    """``345.20 GB/s on the largest sizes; ceiling 370.8 by NVLink; floor 326.3 (where it comes from)``."""
     found = run.get("judged_busbw")
     text = "none measured" if found is None else f"{figure(found)} GB/s on the largest sizes"
+    if run.get("ceiling") is not None:
+        text += f"; ceiling {figure(run['ceiling'])} by {run.get('limit') or 'nothing that was said'}"
     if run.get("floor") is None:
         return f"{text}; not judged: {run.get('floor_source') or 'no floor is known'}"
     source = f" ({run['floor_source']})" if run.get("floor_source") else ""

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import repeats_later
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.units import RELOAD, systemctl
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
@@ -102,6 +104,16 @@ def test_of_refreshes_with_only_files_between_them_the_last_one_is_run(
     log = carry_out(host, *(change(kinds[step], what=f"{number}: {step}") for number, step in enumerate(steps)))
     assert trace.read_text().split() == expected.split()
     assert [entry["done"] for entry in log.entries] == [True] * len(steps), "a rollback repeats it for every change that wanted it"
+
+
+@pytest.mark.parametrize(("later", "expected"), [
+    ((write_file("/etc/u", "x"), systemctl("enable", "a.service")), True),
+    ((systemctl("start", "a.service"), systemctl("enable", "a.service")), False),
+    ((), False),
+])
+def test_enabling_a_unit_reloads_by_itself(later: tuple[Op, ...], *, expected: bool) -> None:
+    assert repeats_later(RELOAD, later) is expected
+    assert repeats_later(run(("networkctl", "reload")), later) is False
 
 
 def test_a_rollback_that_fails_says_so_and_keeps_the_restore_point(host: RootedHost, tmp_path: Path) -> None:

@@ -302,6 +302,7 @@ def test_floors(collective: str, minimum: dict[str, float], wanted: Site, floor:
         (site(3, algorithm="Tree"), None, "only a ring"),
         (site(3, algorithm=""), 320.0, BETWEEN),
         (site(algorithm="Ring"), 326.3, "0.88 of 370.8 GB/s"),
+        (site(algorithm="Tree"), None, "Tree does no all_reduce here"),
         (site(gpu=H100, algorithm="nccl.conf sets NCCL_ALGO"), None, "nccl.conf sets NCCL_ALGO"),
     ],
 )
@@ -342,9 +343,8 @@ def test_boards_are_found_by_their_whole_name(name: str) -> None:
 
 def test_a_floor_above_the_ceiling_is_found_before_anything_is_started() -> None:
     plan = plan_run([node("n1", inventory={"nccl_tests_min_busbw": {"all_reduce": 5000}})], RUN)
-    assert plan["problems"] == [
-        "nccl_tests_min_busbw: all_reduce: 5000 GB/s is more than these nodes can reach: 490.28 GB/s, limited by NVLink (18 links a GPU), "
-        "added up in the switches (railwright explain speed)"]
+    (problem,) = plan["problems"]
+    assert problem.startswith("nccl_tests_min_busbw: all_reduce: 5000 GB/s is more than these nodes can reach: 490.28 GB/s, limited by")
     assert above_ceiling("all_reduce", floor_of("all_reduce", {"all_reduce": 5000}, site(gpu="NVIDIA GB300"))) is None, "nobody knows"
 
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_driver import nvlinks_up
 from node_trees import FACTS, NODES
 
 NAMES = sorted(path.name for path in NODES.iterdir() if path.is_dir())
@@ -77,6 +79,21 @@ def test_the_kinds_of_node_are_all_there() -> None:
         "roce8-bond",
         "rxe",
     ]
+
+
+def test_nvlinks_that_are_up(tmp_path: Path) -> None:
+    def answer(text: str) -> dict[str, list[float]]:
+        (tmp_path / "cmd").mkdir(exist_ok=True)
+        (tmp_path / "cmd/nvidia-smi_nvlink_--status").write_text(text)
+        return nvlinks_up(TreeHost(str(tmp_path)))
+
+    head = "GPU 0: NVIDIA H200 (UUID: GPU-12345678-0000-4000-8000-000000000000)\n"
+    uuid = "GPU-12345678-0000-4000-8000-000000000000"
+    assert answer(head + "\t Link 0: 26.562 GB/s\n\t Link 1: <inactive>\n\t Link 2: 25 GB/s\n") == {uuid: [26.562, 25.0]}
+    assert answer(head + "\t Link 0: <inactive>\n") == {uuid: []}
+    assert answer(head.replace("GPU-1234", "GPU-zzzz") + "\t Link 0: 26.562 GB/s\n") == {}
+    assert answer("Link 0: 26.562 GB/s\n") == {}
+    assert answer(head + "\t Link 0: 1e9 GB/s\n" + "\t Link 1: 20.0 GB/s\n" * 1000) == {uuid: [20.0] * 64}
 
 
 @pytest.mark.parametrize("name", NAMES)

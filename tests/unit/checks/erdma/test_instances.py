@@ -12,8 +12,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_in
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limits, Measurement, judge_figure
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Erdma, Site, floor_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import machine_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import limits_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import machine_of
 from field_specs import build_spec
 from repo import ROOT
 
