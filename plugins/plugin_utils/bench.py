@@ -8,6 +8,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_ou
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import versions_of
 
+from .nccl_tests.baseline import judge_baseline
 from .nccl_tests.plan_jobs import Node
 from .nccl_tests.verdicts import Run, job_left, judge, seen_by
 from .results import result_of
@@ -21,10 +22,12 @@ def judge_bench(variables: dict[str, Any], planned: dict[str, Any], registered: 
     """``{"verdicts", "summary", "failures", "bench"}``; ``registered``: the name of a mode's result, with {} in the mode's place."""
     run = run_of(variables, planned, registered)
     verdicts, runs = judge(run)
+    document = bench_document(run, runs)
+    verdicts += judge_baseline(run.nodes[0].wishes["nccl_tests_baseline"] if run.nodes else {}, document)
     found = [*(own_verdict(node.name, item) for node in run.nodes for item in node.seen["verdicts"]), *as_dicts(verdicts)]
     hosts = list(planned["hosts"])
     return {"verdicts": found, "summary": summarise(hosts, found), "failures": {node: failures(node, found) for node in hosts},
-            "bench": bench_document(run, runs)}
+            "bench": document}
 
 
 def run_of(variables: dict[str, Any], planned: dict[str, Any], registered: str) -> Run:

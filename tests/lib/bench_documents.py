@@ -24,7 +24,7 @@ def one_run(collective: str = "all_reduce", **more: Any) -> Object:
         "collective": collective, "argv": ["mpirun", "-np", "4", "-x", "NCCL_DEBUG=INFO", "all_reduce_perf", "-b", "1048576"],
         "environment": {"NCCL_DEBUG": "INFO"}, "seconds": 12.25, "rc": 0, "rows": rows, "avg_busbw": 231.0, "out_of_bounds": 0,
         "complete": True,
-        "judged_busbw": 342.9, "floor": 340.0, "floor_source": "0.85 of 8 NICs x 400 Gb/s", "tail": [],
+        "judged_busbw": 342.9, "floor": 340.0, "floor_source": "0.85 of 8 NICs x 400 Gb/s", "tail": [], "node": "",
         "transport": {"networks": ["IB"], "connections": {"NET/IB/GDRDMA": 32}, "hcas": {"0": ["n1 mlx5_0:1"], "10": ["n2 mlx5_1:1"]}},
     } | more
 

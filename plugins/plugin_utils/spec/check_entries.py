@@ -261,6 +261,36 @@ def index(path: str, _at: int, url: str, findings: Findings) -> str:
     return url
 
 
+# Of a golden run: type, and what is allowed.
+BASELINE: dict[str, tuple[type, str]] = {
+    "nodes": (int, "a number of nodes"), "ranks": (int, "a number of ranks"), "gpu": (str, "the GPUs' name"),
+    "launcher": (str, "a launcher"), "versions": (dict, "driver, cuda, nccl, mpi and nccl_tests, as text"),
+    "approved_by": (str, "who signed it"), "date": (str, "a date, in quotes"), "run": (str, "the run that it is of"),
+    "busbw": (dict, "GB/s above 0, by collective"),
+}
+
+
+def baseline(value: dict[str, Any], findings: Findings) -> dict[str, Any]:
+    """Whole or not at all: half of one would be judged by."""
+    for name in [name for name in (*BASELINE, *value) if value and (name not in value or name not in BASELINE)]:
+        wrong = "is missing: bench --save-baseline writes it" if name in BASELINE else "is nothing that a baseline holds"
+        findings.error(f"nccl_tests_baseline.{name}", None, wrong, BASELINE[name][1] if name in BASELINE else ", ".join(BASELINE))
+    for name, own in value.items():
+        kind, allowed = BASELINE.get(name, (object, ""))
+        if not isinstance(own, kind) or isinstance(own, bool) or own in ("", {}) or (kind is int and not 0 < own < 1 << 20):
+            findings.error(f"nccl_tests_baseline.{name}", None, f"is {type_name(own)}, or empty", allowed)
+    for part in ("busbw", "versions") if not findings.has_error("nccl_tests_baseline") else ():
+        for name, own in value.get(part, {}).items():
+            fits = isinstance(own, str) if part == "versions" else name in COLLECTIVES and is_figure(own)
+            if not fits:
+                findings.error(f"nccl_tests_baseline.{part}.{name}", None, "is none", BASELINE[part][1])
+    return value
+
+
+def is_figure(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e5
+
+
 def kernel(value: str, findings: Findings) -> str:
     """A release of any distribution as ``uname -r`` prints it: no package, no meta package, no part of a release."""
     package = KERNEL_PACKAGE.match(value)
@@ -283,6 +313,6 @@ ENTRY_CHECKS: dict[str, Callable[[str, Any, Any, Findings], Any]] = {
 }
 WHOLE_CHECKS: dict[str, Callable[[Any, Findings], Any]] = {
     "rdma_expect": expectations, "rdma_stack_offline_package": offline_package, "rdma_qos_custom": check_custom,
-    "roce_qos_buffers": check_buffers, "nccl_tests_collectives": collectives, KERNEL: kernel,
+    "roce_qos_buffers": check_buffers, "nccl_tests_collectives": collectives, "nccl_tests_baseline": baseline, KERNEL: kernel,
     "ai_environment_index_url": lambda url, findings: index("ai_environment_index_url", 0, url, findings),
 }

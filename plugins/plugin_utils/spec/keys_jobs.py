@@ -106,9 +106,12 @@ NCCL_TESTS = (
         "Longest time of one collective in seconds; then it is ended on every node. Unset: as the purpose says.", "choice", minimum=10,
         maximum=604800),
     Key("nccl_tests_min_busbw", "dict", {},
-        "GB/s busbw that a collective must reach on the largest sizes, by its name. Missing: all_reduce has the figure of its GPU's board "
-        "or 0.85 of the NICs' rate where one is known to hold; others are reported, not judged.",
-        "docs/bench.md", example={"all_reduce": 340}),
+        "GB/s busbw that a collective must reach on the largest sizes, by its name. Missing: a share of what such nodes can reach, where "
+        "published figures give one; else it is reported, not judged.",
+        "docs/speed.md", example={"all_reduce": 340}),
+    Key("nccl_tests_baseline", "dict", {},
+        "A golden run that somebody signed, as railwright bench --save-baseline writes it: later runs must reach 0.95 of it while nodes, "
+        "GPUs and versions are the same.", "docs/bench.md", form="what railwright bench --save-baseline writes"),
     Key("nccl_tests_algorithm", "str", None,
         "NCCL_ALGO of the runs. Unset: Ring for two nodes, so that the NICs are judged and not a tree; else NCCL's choice.",
         "nccl-tests issues 196 and 290 (two nodes: a tree's busbw can exceed the NICs')",

@@ -3,21 +3,27 @@
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.baseline import KEY, baseline_of
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import Session, heading, node_counts
 from railwright.cli.validate import All, conclusion
 from railwright.events import RunOutcome
-from railwright.exitcodes import InputError
+from railwright.exitcodes import CommandError, InputError
 from railwright.report import bench as rows
 from railwright.report import write_report
 from railwright.runs import Run, runs_directory
+from railwright.writing import usual_mode, write_atomic
+
+HEAD = "# What a trusted run reached; written by railwright bench --save-baseline. Later runs are judged by it.\n---\n"
+LONGEST_NAME = 200
 
 HELP = """Run nccl-tests over all GPUs and judge it: whole, no wrong value, fast enough, over the network that was promised.
 
@@ -44,6 +50,11 @@ Launcher = Annotated[str | None, option("--launcher", metavar="NAME", help=LAUNC
 Ddp = Annotated[bool, typer.Option("--ddp", help="Run the training benchmark (PyTorch DDP) too, after nccl-tests.")]
 NcclTests = Annotated[bool, typer.Option("--nccl-tests/--no-nccl-tests", help=TESTS_HELP)]
 
+SAVE_HELP = "Write this run's figures as a baseline for later runs: a file for the inventory's group_vars/all. Needs --approved-by."
+APPROVED_HELP = "Who vouches for the baseline."
+SaveBaseline = Annotated[Path | None, option("--save-baseline", metavar="FILE", help=SAVE_HELP)]
+ApprovedBy = Annotated[str | None, option("--approved-by", metavar="NAME", help=APPROVED_HELP)]
+
 OPTIONS = {
     "nccl_tests_purpose": "--purpose",
     "nccl_tests_collectives": "--collective",
@@ -54,10 +65,12 @@ OPTIONS = {
 
 def command(
     inventory: Inventory, limit: Limit = None, purpose: Purpose = None, collective: Collectives = None, min_busbw: MinBusbw = None,
-    launcher: Launcher = None, ddp: Ddp = False, nccl_tests: NcclTests = True, every: All = False, form: OutputFormat = Format.TEXT,
+    launcher: Launcher = None, ddp: Ddp = False, nccl_tests: NcclTests = True, save_baseline: SaveBaseline = None,
+    approved_by: ApprovedBy = None, every: All = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     if not ddp and not nccl_tests:
         raise InputError("--no-nccl-tests: nothing is left to run; allowed: together with --ddp")
+    signed = signature(save_baseline, approved_by, nccl_tests=nccl_tests)
     wanted = {
         "nccl_tests_purpose": purpose,
         "nccl_tests_collectives": list(dict.fromkeys(collective or [])),
@@ -77,7 +90,43 @@ def command(
     session.show(end, lambda: show_bench(outcome, every=every), verdicts=verdicts.ordered(outcome.verdicts), **documents)
     if stored is not None:
         report(stored, form)
+    if save_baseline is not None:
+        keep_baseline(save_baseline, signed, outcome, session.started.strftime("%Y-%m-%d"), session.id)
     raise typer.Exit(end.code)
+
+
+def signature(file: Path | None, approved_by: str | None, *, nccl_tests: bool) -> str:
+    """Who signs; found before anything runs. A file that holds something else is not written over."""
+    if file is None:
+        if approved_by is not None:
+            raise InputError("--approved-by signs a baseline: give --save-baseline FILE too")
+        return ""
+    name = (approved_by or "").strip()
+    if not name or not name.isprintable() or len(name) > LONGEST_NAME:
+        raise InputError(f"--save-baseline {file}: nobody vouches for it; allowed: --approved-by NAME, up to {LONGEST_NAME} characters")
+    if not nccl_tests:
+        raise InputError("--save-baseline holds figures of nccl-tests; it does not go with --no-nccl-tests")
+    if not file.parent.is_dir():
+        raise InputError(f"--save-baseline {file}: {file.parent} is no directory")
+    if file.exists() and not (file.is_file() and file.read_text(encoding="utf-8", errors="replace").startswith(HEAD)):
+        raise InputError(f"--save-baseline {file}: holds something else; allowed: a new file, or one that bench wrote")
+    return name
+
+
+def keep_baseline(file: Path, approved_by: str, outcome: RunOutcome, date: str, run: str) -> None:
+    """Of a run without a failure alone: whatever failed, its figures are no promise."""
+    import yaml
+
+    failing = {str(item.get("check")) for item in outcome.verdicts if item.get("status") == "fail"}
+    failed = sorted(failing - {"nccl.baseline"})  # the one that is to be replaced
+    if outcome.bench is None or failed or any(host.status != "ok" for host in outcome.hosts.values()):
+        raise CommandError(f"--save-baseline {file}: not written: {', '.join(failed) + ' failed' if failed else 'the run did not end'}")
+    try:
+        found = baseline_of(outcome.bench, approved_by, date, run)
+    except ValueError as error:
+        raise CommandError(f"--save-baseline {file}: not written: {error}") from error
+    write_atomic(file, HEAD + yaml.safe_dump({KEY: found}, sort_keys=False, allow_unicode=True), usual_mode())
+    console.note(f"baseline written: {file}; later runs are judged by it once the inventory has it (group_vars/all)")
 
 
 def floors(options: list[str]) -> dict[str, float]:

@@ -13,7 +13,8 @@ from railwright.report.cases import CLUSTER
 from railwright.report.text import printable, short
 
 ORDER = ("fail", "warn", "unknown", "unproven", "skipped", "pass")
-UNITS = {check: UNIT[test] for test, check in CHECK.items()} | {"nccl.busbw": "GB/s", "ddp.throughput": "samples/s"}
+GBS = dict.fromkeys(("nccl.busbw", "nccl.baseline"), "GB/s")
+UNITS = {check: UNIT[test] for test, check in CHECK.items()} | GBS | {"ddp.throughput": "samples/s"}
 SHOWN = 3  # different values found that are shown for a check that passed
 WIDE = 150  # columns of a terminal that nine columns of verdicts need
 NARROW_COLUMNS = ("status", "node", "check", "what")
