@@ -23,7 +23,7 @@ def statuses(baseline: dict[str, Any], *runs: dict[str, Any], **more: Any) -> li
     return [item.status for item in judge_baseline(baseline, document(*runs, **more))]
 
 
-def test_what_is_written_is_what_was_measured_and_under_which_conditions() -> None:
+def test_a_baseline_has_the_figures_and_their_conditions() -> None:
     found = taken()
     assert found["busbw"] == {"all_reduce": 342.9, "alltoall": 300.0}
     assert (found["approved_by"], found["date"], found["run"], found["versions"]["driver"]) == ("Jane Doe", "2026-11-26", "r1", "580.95.05")
@@ -46,7 +46,7 @@ def test_other_versions_and_other_nodes_are_named_and_not_judged() -> None:
         assert statuses(taken(**change), one_run()) == ["warn"]
 
 
-def test_what_the_baseline_does_not_have_is_skipped_and_without_one_nothing_is_said() -> None:
+def test_what_a_baseline_does_not_have_is_skipped() -> None:
     assert statuses(taken(), one_run("all_gather")) == ["skipped"]
     assert statuses({}, one_run()) == []
 

@@ -348,7 +348,7 @@ def test_a_floor_above_the_ceiling_is_found_before_anything_is_started() -> None
     assert above_ceiling("all_reduce", floor_of("all_reduce", {"all_reduce": 5000}, site(gpu="NVIDIA GB300"))) is None, "nobody knows"
 
 
-def test_a_link_that_is_narrow_by_design_lowers_the_floor_and_one_that_trained_badly_does_not() -> None:
+def test_a_link_that_is_narrow_by_design_lowers_the_floor() -> None:
     def narrow(best: int) -> list[dict[str, Any]]:
         link = {"device": "nic", "port": "up", "speed_gts": 16.0, "width": 8, "best_speed_gts": 16.0, "best_width": best}
         return [{"pci": f"nic{at}", "rail": f"rail{at}", "numa_node": 0, "links": [{**link, "device": f"nic{at}"}]} for at in range(8)]
