@@ -244,9 +244,10 @@ def _structure(inventory: Inventory) -> list[LintFinding]:
 def _not_managed(inventory: Inventory, managed: frozenset[str]) -> list[LintFinding]:
     """Rails of a group or host of which nothing is in group rdma: left out by a slip, they would be left out in silence."""
     found: dict[str, Origin] = {}
+    everybody = frozenset(inventory.groups.get("all", ()))
     for store in (inventory.index.inline, inventory.index.files):
         for (kind, name), said in store.items():
-            hosts = inventory.groups.get(name, ()) if kind == "group" else (name,) if name in inventory.groups.get("all", ()) else ()
+            hosts = inventory.groups.get(name, ()) if kind == "group" else (name,) if name in everybody else ()
             if "rdma_rails" in said and hosts and managed.isdisjoint(hosts):
                 found.update(dict.fromkeys(hosts, inventory.index.place(said["rdma_rails"])))
     if not found:
