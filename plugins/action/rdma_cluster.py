@@ -17,6 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.mesh import judge_mesh
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.outliers import judge_outliers
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.reach import judge_reach, rail_by_mac, rail_names
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, result_of, variable_of
@@ -62,9 +63,10 @@ class ActionModule(StepAction):
         if options["mesh"] is not None:
             cluster.extend(logins(variables, list(views), options["mesh"]))
         cluster.extend(lost(node) for node in views if node not in alive)
-        result["verdicts"] = as_dicts(cluster)
         sources = [options["check"], *options["collect"]]
         collected = [item for node in everybody for name in sources for item in verdicts_in(variables, node, name)]
+        cluster.extend(judge_outliers(views, collected))
+        result["verdicts"] = as_dicts(cluster)
         result["summary"] = summarise(everybody, [*collected, *result["verdicts"]])
         self._display.display("\n".join([verdict_table([*collected, *result["verdicts"]]), *reachability_lines(result["reachability"])]))
         return result

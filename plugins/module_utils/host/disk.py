@@ -32,12 +32,13 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 class Mount(NamedTuple):
-    """A line of mountinfo. ``device``: as the kernel's log calls it, vda1 or dm-0."""
+    """A line of mountinfo. ``device``: as the log calls it, vda1 or dm-0; ``read_only``: the file system, ``fixed``: this mount of it."""
 
     point: str
     device: str
     kind: str = ""
     read_only: bool = False
+    fixed: bool = False
 
 
 def refusing_disk(host: Host, places: Sequence[str] = PLACES) -> Optional[str]:
@@ -51,7 +52,8 @@ def refusing_disk(host: Host, places: Sequence[str] = PLACES) -> Optional[str]:
             return "the file system of %s gives no answer" % place
         fault = host.sync_fault(place) if may_have_given_up(host, mount) else None
         free = found.f_bavail if host.user() else found.f_bfree  # blocks that are reserved are root's to use
-        if found.f_flag & READ_ONLY or mount.read_only or fault is not None:
+        fixed = host.sees_mounts() and (mount.fixed or found.f_flag & READ_ONLY)
+        if mount.read_only or fixed or fault is not None:
             why = "takes no writes (I/O error)" if fault == errno.EIO else "is mounted read-only"
             return "%s %s%s" % (mount.point, why, since(host, mount.device))
         if found.f_blocks and not free:
@@ -71,7 +73,7 @@ def mount_of(host: Host, place: str) -> Mount:
         point = _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), fields[4])
         if len(point) >= len(best.point) and (place + "/").startswith(point.rstrip("/") + "/"):
             device = posixpath.basename(host.readlink("/sys/dev/block/" + fields[2]) or source[1])
-            best = Mount(point, device, source[0], "ro" in (fields[5].split(",")[0], source[-1].split(",")[0]))
+            best = Mount(point, device, source[0], source[-1].split(",")[0] == "ro", fields[5].split(",")[0] == "ro")
     return best if best.point else Mount(place, "")
 
 

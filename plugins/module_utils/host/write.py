@@ -112,6 +112,18 @@ class Writer:
                 with contextlib.suppress(OSError):  # it harms nobody: nothing reads files of this name
                     os.unlink(os.path.join(directory, name))
 
+    def sees_mounts(self) -> bool:
+        """Whether a mount that is read-only here is so for the node: to root outside of a sandbox of its own.
+
+        A service with ProtectSystem= sees its whole machine read-only, and an unprivileged one cannot tell whether it is in one.
+        """
+        if os.geteuid():
+            return False
+        try:
+            return os.readlink("/proc/1/ns/mnt") == os.readlink("/proc/self/ns/mnt")
+        except OSError:  # a container may not show its first process
+            return True
+
     def obstacle(self, path: str, *, removing: bool = False) -> Optional[str]:
         """Why ``write`` or ``remove`` would fail by the marks of the file or its directory, in one sentence; None where none is found."""
         named = self.path(path)
@@ -128,7 +140,7 @@ class Writer:
             for flag, name, letter in FLAGS:
                 if _flags(place) & flag:
                     return "%s is %s; to allow it: chattr -%s %s" % (place, name, letter, place)
-        if os.statvfs(directory).f_flag & READ_ONLY:
+        if self.sees_mounts() and os.statvfs(directory).f_flag & READ_ONLY:
             return "%s is on a file system that is mounted read-only" % directory
         return None
 

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,6 +69,22 @@ def test_each_disk(root: Path, place: str, options: str, text: str | None) -> No
 
 
 @NEEDS_ROOT
+def test_a_service_in_a_sandbox_is_on_no_sick_disk(root: Path) -> None:
+    """ProtectSystem=strict: all is read-only to the service, and nothing to the node."""
+    mount(root / "etc", "ro")
+    asking = ("import sys; sys.path[:0] = sys.argv[2:]; from pathlib import Path; from rooted import RootedHost; "
+              "from ansible_collections.railwright.rdma.plugins.module_utils.host.disk import refusing_disk; "
+              "host = RootedHost(Path(sys.argv[1])); print(refusing_disk(host), host.obstacle('/etc/x'))")
+    command = (sys.executable, "-c", asking, str(root), *sys.path)
+
+    def said(*before: str) -> str:
+        return subprocess.run((*before, *command), check=True, capture_output=True, text=True).stdout.strip()
+
+    assert said() == f"{READ_ONLY} {root}/etc is on a file system that is mounted read-only"
+    assert said("unshare", "--mount") == "None None"
+
+
+@NEEDS_ROOT
 def test_a_module_says_it_instead_of_its_answer(root: Path) -> None:
     """What became of an apply is said whatever the disk, and of a host that is no node its disk is not asked."""
     mount(root / "etc", "ro")
@@ -117,6 +134,8 @@ def test_a_disk_whose_error_made_the_kernel_give_it_up(sick: tuple[Path, str]) -
     (("fault /tmp Input/output error", LOG), "/ takes no writes (I/O error)" + SINCE),
     (("fault /tmp Permission denied",), None),  # who asked may not open it
     (("mount 9 27 0:5 / /tmp ro - tmpfs tmpfs rw", LOG), "/tmp is mounted read-only"),
+    (("user 1000", "mount 9 27 0:5 / /tmp ro - tmpfs tmpfs rw"), None),  # perhaps a sandbox of its own
+    (("user 1000", "mount 9 27 0:5 / /tmp rw - tmpfs tmpfs ro"), "/tmp is mounted read-only"),
     (("mount 9 27 0:5 / /etc ro - tmpfs tmpfs rw", "mount 10 27 254:1 / /etc rw - ext4 /dev/root rw"), None),  # the upper one counts
     (("size /tmp 4096 256 0 0 0 0", "mount 9 27 0:5 / /tmp rw - tmpfs tmpfs rw"), "/tmp is full (0 of 1 MiB free)"),
     (("size /etc 4096 1000 500 400 100 0",), "/ is full (0 of 100 inodes free)"),
