@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What drift costs the controller on a thousand nodes, beside `ansible -m ping` on a hundred of them; and on ten thousand simulated ones.
+"""What drift costs the controller on a thousand nodes, beside `ansible -m ping` on a hundred; on ten thousand simulated ones; what lint costs.
 
     python -m tests.bench.scale [--nodes 1000] [--ping-nodes 100] [--simulated 10000] [--output build/bench/scale.json]
 
@@ -35,6 +35,7 @@ from tests.lib.ssh_world import NoSshd
 AT_MOST = {"drift_cpu_s": 20.0, "drift_rss_mb": 400.0, "simulated_cpu_s": 60.0, "simulated_rss_mb": 1000.0}  # for the defaults below
 AT_LEAST = {"ping_over_drift_per_node": 10.0}
 CORES = 2  # for the simulated nodes
+RAILS = 8
 
 
 def main() -> int:
@@ -59,6 +60,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--ping-nodes", type=int, default=100)
     parser.add_argument("--simulated", type=int, default=10_000)
+    parser.add_argument("--linted", type=int, default=20_000)
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "scale.json")
     return parser.parse_args()
 
@@ -73,7 +75,8 @@ def bench(options: argparse.Namespace, site: Path, scratch: Path) -> dict[str, A
         raise Failed(f"ping ended {ping.status}: {' '.join(ping.output.split())[-400:]}")
     drift = told("drift", measure([f"{BIN}/railwright", "drift", "-i", str(site), "--format", "json"], environment, scratch))
     answers(drift, options.nodes)
-    return {**figures(options.nodes, drift, few, ping), **simulated(options.simulated, environment, scratch)}
+    return {**figures(options.nodes, drift, few, ping), **simulated(options.simulated, environment, scratch),
+            **linted(options.linted, environment, scratch)}
 
 
 def simulated(count: int, environment: Mapping[str, str], scratch: Path) -> dict[str, Any]:
@@ -91,6 +94,25 @@ def simulated(count: int, environment: Mapping[str, str], scratch: Path) -> dict
         "simulated_report_cpu_s": round(report.cpu_s, 1), "simulated_wall_s": round(drift.wall_s + report.wall_s),
         "simulated_rss_mb": round(max(drift.rss_mb, report.rss_mb)),
     }
+
+
+def linted(count: int, environment: Mapping[str, str], scratch: Path) -> dict[str, Any]:
+    """Lint of an inventory that writes every host and its eight rails out, as a generator of inventories does."""
+    site = scratch / "lint"
+    (site / "group_vars" / "all").mkdir(parents=True)
+    (site / "group_vars" / "all" / "site.yml").write_text("rdma_fabric: roce\nrdma_mtu: 9000\n", encoding="utf-8")
+    lines = ["all:", "  children:", "    rdma:", "      hosts:"]
+    for host in range(count):
+        high, low = divmod(host + 1, 250)
+        lines += [f"        gpu{host:05d}:", f"          ansible_host: 192.168.{high}.{low}", "          rdma_rails:"]
+        mac = f"{host >> 8 & 255:02x}:{host & 255:02x}"
+        lines += [f"            - {{name: rail{rail}, match: {{mac: '02:00:00:{rail:02x}:{mac}'}}, "
+                  f"address: 10.{rail * 16}.{high}.{low}/12}}" for rail in range(RAILS)]
+    (site / "hosts.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lint = told("lint", measure([f"{BIN}/railwright", "lint", "-i", str(site)], environment, scratch))
+    if lint.status != 0 or "no findings" not in lint.output:
+        raise Failed(f"lint ended {lint.status}: {' '.join(lint.output.split())[-400:]}")
+    return {"lint_hosts": count, "lint_cpu_s": round(lint.cpu_s, 1), "lint_rss_mb": round(lint.rss_mb)}
 
 
 def told(name: str, cost: Cost) -> Cost:
