@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What drift costs the controller on a thousand nodes, beside `ansible -m ping` on a hundred; on ten thousand simulated ones; what lint costs.
+"""What drift costs the controller on a thousand nodes, beside `ansible -m ping` on a hundred; on ten thousand simulated ones; and lint.
 
     python -m tests.bench.scale [--nodes 1000] [--ping-nodes 100] [--simulated 10000] [--output build/bench/scale.json]
 
