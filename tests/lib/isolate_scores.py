@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Findings held against the faults that were hidden: who was blamed without one, what was missed, what was not told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from railwright.isolate.model import Finding, Fleet
+from simulated_fabric import Fault
+
+REQUIRED = ("node", "rail", "leaf")  # slower than nine tenths of its like, none may be missed
+QUIET = ("unclear", "unmeasured")
+
+
+def false_blame(findings: Iterable[Finding], faults: Sequence[Fault], fleet: Fleet) -> list[Finding]:
+    """Findings that name a part with nothing wrong with it."""
+    return [finding for finding in findings if finding.kind not in QUIET and not any(_explains(fault, finding, fleet) for fault in faults)]
+
+
+def missed(findings: Sequence[Finding], faults: Sequence[Fault], fleet: Fleet) -> list[Fault]:
+    """Slow nodes, rails and leaves that no finding names as what they are; one that a slower part around it hides does not count."""
+    wanted = [fault for fault in faults if fault.kind in REQUIRED and fault.share < 0.9 and not hidden(fault, faults, fleet)]
+    return [fault for fault in wanted if not any(finding.kind not in QUIET and _names(finding, fault, fleet) for finding in findings)]
+
+
+def found(findings: Sequence[Finding], fault: Fault, fleet: Fleet) -> bool:
+    return any(finding.kind not in QUIET and _names(finding, fault, fleet) for finding in findings)
+
+
+def hidden(fault: Fault, faults: Sequence[Fault], fleet: Fleet) -> bool:
+    """What its like let through is as slow: its leaf, its node."""
+    ends = [(fault.node, rail) for rail in fleet.rails if fault.rail in ("", rail)]
+    for other in faults:
+        if other is fault or fault.kind == "leaf" or fault.share < 0.9 * other.share:
+            continue
+        if other.kind == "leaf" and all(fleet.leaves.get(end) == other.leaf for end in ends):
+            return True
+        if other.node == fault.node and other.kind in ("node", "hang", "late gpu", "rail", "direction", "flapping", "pair"):
+            return True
+    return False
+
+
+def _names(finding: Finding, fault: Fault, fleet: Fleet) -> bool:
+    if fault.kind == "leaf":
+        return finding.kind == "leaf" and finding.leaf == fault.leaf
+    if fault.kind in ("plane", "spine"):
+        return finding.kind == "plane"
+    if fault.node not in finding.nodes or finding.kind in ("leaf", "plane"):
+        return False
+    if fault.kind == "pair":
+        return finding.kind == "pair" and fault.other in finding.nodes
+    if fault.rail and len(fleet.rails) > 1:
+        return finding.rail == fault.rail and (fault.kind != "rail" or finding.way == "")
+    return finding.way == ""if fault.kind in ("node", "rail") else True
+
+
+def _explains(fault: Fault, finding: Finding, fleet: Fleet) -> bool:
+    """Looser than ``_names``: part of a fault is no innocent."""
+    if fault.kind == "leaf":
+        return finding.leaf == fault.leaf
+    if fault.kind in ("plane", "spine"):
+        return finding.kind == "plane" and finding.rail in ("", fault.rail or finding.rail)
+    if finding.kind in ("leaf", "plane"):
+        return False
+    if finding.kind == "pair":
+        return fault.kind in ("pair", "flapping") and fault.node in finding.nodes
+    if fault.kind == "pair":
+        return False
+    one_rail = len(fleet.rails) == 1
+    return fault.node in finding.nodes and (one_rail or not fault.rail or fault.rail == finding.rail)
