@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from railwright.isolate.model import Finding, Fleet
-from simulated_fabric import Fault
+from tests.lib.simulated_fabric import Fault
 
 REQUIRED = ("node", "rail", "leaf")  # slower than nine tenths of its like, none may be missed
 QUIET = ("unclear", "unmeasured")
@@ -20,7 +20,14 @@ def false_blame(findings: Iterable[Finding], faults: Sequence[Fault], fleet: Fle
 def missed(findings: Sequence[Finding], faults: Sequence[Fault], fleet: Fleet) -> list[Fault]:
     """Slow nodes, rails and leaves that no finding names as what they are; one that a slower part around it hides does not count."""
     wanted = [fault for fault in faults if fault.kind in REQUIRED and fault.share < 0.9 and not hidden(fault, faults, fleet)]
-    return [fault for fault in wanted if not any(finding.kind not in QUIET and _names(finding, fault, fleet) for finding in findings)]
+    said: set[str] = set()
+    if any(fault.kind in ("plane", "spine") for fault in faults):  # what is hidden behind them may be said to be unclear
+        said = {node for finding in findings if finding.kind in QUIET for node in finding.nodes}
+    return [fault for fault in wanted if not found(findings, fault, fleet) and not ends(fault, fleet) & said]
+
+
+def ends(fault: Fault, fleet: Fleet) -> set[str]:
+    return {fault.node} if fault.node else {node for (node, _rail), leaf in fleet.leaves.items() if leaf == fault.leaf}
 
 
 def found(findings: Sequence[Finding], fault: Fault, fleet: Fleet) -> bool:
@@ -31,6 +38,10 @@ def hidden(fault: Fault, faults: Sequence[Fault], fleet: Fleet) -> bool:
     """What its like let through is as slow: its leaf, its node."""
     ends = [(fault.node, rail) for rail in fleet.rails if fault.rail in ("", rail)]
     for other in faults:
+        if fault.kind == "leaf" and other.kind == "plane" and other.share < fault.share and len(fleet.rails) == 1:
+            return True
+        if fault.kind == "leaf" and other.kind == "plane" and fault.leaf.endswith(f"-{other.rail}"):
+            return True  # behind a slow plane nothing crosses at a speed that would tell
         if other is fault or fault.kind == "leaf" or fault.share < 0.9 * other.share:
             continue
         if other.kind == "leaf" and all(fleet.leaves.get(end) == other.leaf for end in ends):
@@ -58,8 +69,8 @@ def _explains(fault: Fault, finding: Finding, fleet: Fleet) -> bool:
     """Looser than ``_names``: part of a fault is no innocent."""
     if fault.kind == "leaf":
         return finding.leaf == fault.leaf
-    if fault.kind in ("plane", "spine"):
-        return finding.kind == "plane" and finding.rail in ("", fault.rail or finding.rail)
+    if fault.kind in ("plane", "spine"):  # a path that it makes slow is slow
+        return finding.kind == "pair" or (finding.kind == "plane" and finding.rail in ("", fault.rail or finding.rail))
     if finding.kind in ("leaf", "plane"):
         return False
     if finding.kind == "pair":

@@ -8,6 +8,7 @@ measured again after a kill gives the same figures.
 
 from __future__ import annotations
 
+import hashlib
 import random
 import zlib
 from collections import Counter
@@ -139,9 +140,13 @@ class Fabric:
             for fault in self.wide:
                 if fault.kind == "plane" and fault.rail in ("", rail):
                     share = min(share, fault.share)
-                if fault.kind == "spine" and zlib.crc32(f"{source} {target} {rail}".encode()) % fault.planes == 0:
+                if fault.kind == "spine" and self._plane(source, target, rail) % fault.planes == 0:
                     share = min(share, fault.share)
         return share
+
+    def _plane(self, source: str, target: str, rail: str) -> int:
+        """Which of the spines carries a flow: as a switch's hash of its addresses, the same every time."""
+        return hashlib.blake2b(f"{self.seed} {source} {target} {rail}".encode(), digest_size=4).digest()[0]
 
     def _meets(self, fault: Fault, number: int, source: str, target: str, rail: str) -> bool:
         if fault.kind in ("node", "rail"):

@@ -16,7 +16,9 @@ PARTNERS = 3  # different good partners among them, where there are as many
 SURE = 0.945  # a finding's share of its like is below it
 SAME = 0.07  # nodes behind one slow leaf are alike within it
 ALL = 0.95  # of a leaf's ends; one odd figure does not acquit it
-PATHS, PATH_SHARE = 6, 0.05  # trials between two good ends that are slow: more than outliers are, and this share of all
+# Pairs between good ends that were never fast, no two of one node: more than a few bad paths are, and this share of all trials.
+PATHS, PATH_SHARE = 6, 0.05
+AGAIN = 3  # of them were measured twice: an odd figure is none the second time. So many alone are a doubt, and nobody is blamed for a path.
 
 
 class SlowLeaf(NamedTuple):
@@ -34,6 +36,7 @@ class SlowPlane(NamedTuple):
     paths: float  # the share of paths that are slow: 1 of a plane, less of one of several that share the load
     evidence: tuple[Evidence, ...]
     known: bool  # the inventory says which paths leave a leaf
+    sure: bool = True
 
 
 class Grades:
@@ -91,7 +94,7 @@ class Grades:
 
     def proven(self, node: str, scope: str) -> bool:
         """All rails at once were fast: then each of them is."""
-        return (node, scope) in self.good or (node, WHOLE) in self.good
+        return (node, scope) in self.good or ((node, WHOLE) in self.good and not self.by_class)
 
     def sound(self, node: str, scope: str) -> list[int]:
         """The slow measurements of an end whose partner proved good with another node."""
@@ -101,6 +104,10 @@ class Grades:
     def hidden(self, view: View, scope: str) -> bool:
         """Its path crosses a slow plane: that it is as fast as others there says nothing about its ends."""
         return bool(self.by_class) and (scope, True) in self.by_class and self.history.crosses(view.a, view.b, scope)
+
+    def veiled(self, scope: str) -> bool:
+        """A path to another leaf may be slow whoever is at its ends."""
+        return self.spine is not None or (scope, True) in self.by_class or (WHOLE, True) in self.by_class
 
     def _only_up(self, view: View, scope: str) -> bool:
         """Both behind one leaf that is slow only towards others."""
@@ -159,6 +166,7 @@ class Grades:
                 self.by_class[scope, crossing] = found
             rows = tuple(Evidence(view.round, f"{view.a} {view.b}", round(single(view.scopes[scope]), 1), round(other.value, 1), False)
                          for view in seen[:PARTNERS])  # fmt: skip
+            self.planes = [plane for plane in self.planes if plane.scope]  # one of the rails is what is slow of all
             self.planes.append(SlowPlane(scope, like.value / other.value, 1.0, rows, True))
 
     def _find_leaves(self) -> None:
@@ -182,6 +190,8 @@ class Grades:
         best: dict[End, float] = {}
         acquitted, sound, within = 0, [], []
         for end in self.history.ends[leaf]:
+            if (end[1], True) in self.by_class:
+                continue  # behind a slow plane
             slow = [place for place in self.bad.get(end, ()) if self.crosses(place, end[1])]
             within += [(place in self.good.get(end, ()), place) for kind in (self.bad, self.good) for place in kind.get(end, ())
                        if not self.crosses(place, end[1])]  # fmt: skip
@@ -201,7 +211,7 @@ class Grades:
         shown = {place: end for end, place in reversed(sound)}
         rows = tuple(self.evidence(end[0], place, end[1]) for place, end in sorted(shown.items())[:6])
         inside = None if not within else sum(good for good, _place in within) * 2 <= len(within)
-        if self.spine and not inside:  # a path to another leaf may be slow whoever is at its ends
+        if self.spine and (not inside or self._disjoint([place for good, place in within if not good]) < 2):
             return None
         return SlowLeaf(leaf, center, nodes, inside, rows, rows[0].like)
 
@@ -211,46 +221,52 @@ class Grades:
 
     def _find_spine(self) -> None:
         """Slow paths between ends that are good with others, too many for bad pairs: some of the paths between leaves share a fault."""
-        slow: dict[bool, list[int]] = {True: [], False: []}
-        totals = {True: 0, False: 0}
-        known = bool(self.fleet.leaves)
         mixed = {end for end in self.bad if end in self.good}
-        if len(mixed) < 2 * PATHS:
+        if len(mixed) < 2 * AGAIN:
             return
+        known = bool(self.fleet.leaves)
+        slow: dict[bool, list[tuple[int, str]]] = {True: [], False: []}
+        totals = {True: 0, False: 0}
         for place, view in enumerate(self.history.views):
-            across = not known or any(self.history.crosses(view.a, view.b, scope) for scope in view.scopes)
-            totals[across] += 1
-            if any(self._between_good(place, scope, mixed) for scope in view.scopes):
-                slow[across].append(place)
-        rate = len(slow[True]) / max(1, totals[True])
-        if len(slow[True]) < PATHS or rate < PATH_SHARE or (known and len(slow[False]) * 3 > rate * totals[False]):
-            return
-        if known and self._one_leaf(slow[True]):
-            return
-        rows, values, ends, all_scopes = [], [], 0, 0
-        for place in slow[True]:
-            view = self.history.views[place]
             for scope in view.scopes:
-                all_scopes += 1
-                if self._between_good(place, scope, mixed):
-                    ends += 1
-                    values.append(self.share(place, scope)[0])
-                    rows.append(self.evidence(view.a, place, scope)._replace(partner=f"{view.a} {view.b}"))
-        paths = rate * ends / max(1, all_scopes)
-        self.spine = SlowPlane(WHOLE, median(values), paths, tuple(rows[:6]), known)
+                across = not known or self.history.crosses(view.a, view.b, scope)
+                totals[across] += 1
+                if (view.a, scope) in mixed and (view.b, scope) in mixed and self._never_fast(place, scope):
+                    slow[across].append((place, scope))
+        places = list(dict.fromkeys(place for place, _scope in slow[True]))
+        rate = len(slow[True]) / max(1, totals[True])
+        trials = len(places) / max(1, len(self.history.views))
+        disjoint = self._disjoint(places)
+        if disjoint < (AGAIN if known else PATHS) or trials < PATH_SHARE or (known and len(slow[False]) * 3 > rate * totals[False]):
+            return
+        if known and self._one_leaf(places):
+            return
+        views = self.history.views
+        pairs = [frozenset((views[place].a, views[place].b)) for place in places]
+        again = [place for place, pair in zip(places, pairs, strict=True) if pairs.count(pair) > 1]
+        share = median([self.share(place, scope)[0] for place, scope in slow[True]])
+        rows = tuple(self.evidence(views[place].a, place, scope)._replace(partner=f"{views[place].a} {views[place].b}")
+                     for place, scope in slow[True][:6])  # fmt: skip
+        self.spine = SlowPlane(WHOLE, share, rate, rows, known, min(disjoint - PATHS, self._disjoint(again) - AGAIN) >= 0)
 
-    def _one_leaf(self, places: list[int]) -> bool:
-        """One leaf's way up explains nearly all of them."""
-        counts: dict[str, int] = defaultdict(int)
+    def _never_fast(self, place: int, scope: str) -> bool:
+        view = self.history.views[place]
+        good = self.good[view.a, scope]
+        return place in self.bad[view.a, scope] and not any(self.history.views[one].other(view.a) == view.b for one in good)
+
+    def _disjoint(self, places: list[int]) -> int:
+        used: set[str] = set()
         for place in places:
             view = self.history.views[place]
-            for leaf in {self.fleet.leaves.get((node, self.fleet.rails[0]), "") for node in (view.a, view.b)}:
-                counts[leaf] += 1
-        return len(counts) > 2 and max(counts.values()) * 5 >= len(places) * 4
+            if not {view.a, view.b} & used:
+                used |= {view.a, view.b}
+        return len(used) // 2
 
-    def _between_good(self, place: int, scope: str, mixed: set[End]) -> bool:
-        view = self.history.views[place]
-        return (view.a, scope) in mixed and (view.b, scope) in mixed and place in self.bad[view.a, scope] and place in self.bad[view.b, scope]
+    def _one_leaf(self, places: list[int]) -> bool:
+        """One leaf's way up explains all of them; where there are few leaves that is chance."""
+        views, rail = self.history.views, self.fleet.rails[0]
+        leaves = [{self.fleet.leaves.get((node, rail), "") for node in (views[place].a, views[place].b)} for place in places]
+        return len(set(self.fleet.leaves.values())) > PATHS and bool(set.intersection(*leaves))
 
 
 def alike(values: list[float]) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from railwright.isolate import texts
 from railwright.isolate.grades import ENOUGH, PARTNERS, SURE, End, Grades, alike
 from railwright.isolate.model import Evidence, Finding
-from railwright.isolate.readings import WHOLE, History, median
+from railwright.isolate.readings import CUT, WHOLE, History, median
 
 GOOD_IN_A_ROW, GOOD_IN_ALL = 3, 4  # they end the suspicion of a flapping link
 FLAP_ROUNDS = 6  # by then a link that flaps has shown it, or cannot be told from odd figures
@@ -44,12 +44,12 @@ class _Judge:
     def __init__(self, history: History, *, final: bool) -> None:
         self.history, self.fleet, self.final = history, history.fleet, final
         self.grades = Grades(history)
-        self.near = bool(self.grades.spine or self.grades.planes)  # what leaves its leaf tells little
         self.findings: list[Finding] = []
         self.wants: dict[str, Want] = {}
         self.open: dict[str, list[str]] = defaultdict(list)  # node -> scopes that nothing explains yet
         self.guilty: set[str] = set()
         self.odd: set[str] = set()
+        self.flapping: set[End] = set()
 
     def judge(self) -> Judgement:
         self._big()
@@ -62,7 +62,7 @@ class _Judge:
         return Judgement(tuple(self.findings), tuple(self.wants.values()), self._good(), self._suspect_rails())
 
     def _big(self) -> None:
-        for plane in [*self.grades.planes, *([self.grades.spine] if self.grades.spine else [])]:
+        for plane in [*self.grades.planes, *([self.grades.spine] if self.grades.spine and self.grades.spine.sure else [])]:
             self.findings.append(texts.plane(plane))
         for slow in self.grades.leaves.values():
             self.findings.append(texts.leaf(slow))
@@ -83,16 +83,19 @@ class _Judge:
                 self.open[node].append(scope)
         if self.fleet.tool == "nccl" and len(self.fleet.rails) > 1:
             for node in [node for node in slow if WHOLE not in slow[node]]:
-                self.open[node] += slow.pop(node)
+                self.open[node] += [scope for scope in slow[node] if len(self.grades.bad[node, scope]) < ENOUGH]
+                slow[node] = [scope for scope in slow[node] if len(self.grades.bad[node, scope]) >= ENOUGH]
         for node, scopes in self.open.items():
-            if node not in slow and self._can_learn(node, scopes):
-                self.wants.setdefault(node, Want(node, near=self.near and self._mates(node)))
-        return slow, mixed
+            if not slow.get(node) and self._can_learn(node, scopes):
+                self.wants.setdefault(node, Want(node, near=self._near(node, scopes)))
+        return {node: scopes for node, scopes in slow.items() if scopes}, mixed
 
     def _slow(self, node: str, scope: str) -> bool:
         grades, views = self.grades, self.history.views
         bad, sound = grades.bad[node, scope], grades.sound(node, scope)
-        if grades.spine and self.fleet.leaves:  # a path to another leaf may be slow whoever is at its ends
+        if self._needs_near(node, scope):
+            return False
+        if grades.veiled(scope) and self.fleet.leaves:
             sound = [place for place in sound if not grades.crosses(place, scope)]
             if len(sound) < ENOUGH - 1:
                 return False
@@ -104,8 +107,8 @@ class _Judge:
         if grades.spine and not self.fleet.leaves:
             return False
         rows = [grades.share(place, scope) for place in bad]
-        ways = [median([min(row[1], row[2]) for row in rows if row[1] is not None and row[2] is not None] or [1.0])]
-        return min(median([row[0] for row in rows]), *ways) < SURE
+        series = [[row[0] for row in rows], *self._by_way(node, scope).values()]
+        return any(max(values) < CUT and median(values) < SURE for values in series if len(values) == len(rows))
 
     def _can_learn(self, node: str, scopes: list[str]) -> bool:
         """More of the same changes nothing: every partner has been tried, often enough."""
@@ -119,13 +122,14 @@ class _Judge:
             rails = [scope for scope in scopes if scope]
             if WHOLE in scopes and not rails and (some := [scope for scope in self.open.get(node, ()) if scope]):
                 if not self.final:
-                    self.wants[node] = Want(node, near=self.near and self._mates(node))
+                    self.wants[node] = Want(node, near=self._near(node, some))
                     continue
                 rails = some
             places = {scope: self.grades.bad[node, scope] for scope in {*scopes, *rails}}
             shares = {scope: median([self.grades.share(place, scope)[0] for place in found]) for scope, found in places.items()}
-            every = len(rails) == len(self.fleet.rails) or not rails
-            if all(self.history.views[place].hung for scope in scopes for place in places[scope]) and every:
+            seen = sum(rail in rails or not self._behind(node, rail) for rail in self.fleet.rails)
+            every = not rails or (len(rails) >= seen and len(rails) >= min(2, len(self.fleet.rails)))
+            if all(self.history.views[place].hung for scope in scopes for place in places[scope]) and (len(rails) != 1 or every):
                 self._blame(texts.hang(node, self._rows(node, scopes[0])), node)
             elif (gpu := self._late(node, places[scopes[0]])) is not None:
                 self._blame(texts.late_gpu(node, gpu, shares[scopes[0]], self._rows(node, scopes[0])), node)
@@ -134,6 +138,10 @@ class _Judge:
             else:
                 for rail in rails:
                     self._blame(self._rail(node, rail, shares[rail], others=len(rails) < len(self.fleet.rails)), node)
+
+    def _behind(self, node: str, rail: str) -> bool:
+        """Something slower hides what this end could do."""
+        return self.grades.slow_leaf(node, rail) < 1 or (rail, True) in self.grades.by_class
 
     def _whole_node(self, node: str, scopes: list[str], shares: dict[str, float]) -> None:
         """Every rail is slow: the node, unless its leaf has nobody else. A rail that is slower than the others is said too."""
@@ -173,6 +181,10 @@ class _Judge:
 
     def _ways(self, node: str, scope: str) -> dict[str, float]:
         """out and in: each way's share of its like, where each was measured often enough."""
+        found = self._by_way(node, scope)
+        return {way: median(values) for way, values in found.items()} if len(found["out"]) > 1 else {}
+
+    def _by_way(self, node: str, scope: str) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {"out": [], "in": []}
         for place in self.grades.bad[node, scope]:
             _share, forth, back = self.grades.share(place, scope)
@@ -180,7 +192,7 @@ class _Judge:
                 ahead = self.history.views[place].a == node
                 found["out"].append(forth if ahead else back)
                 found["in"].append(back if ahead else forth)
-        return {way: median(values) for way, values in found.items()} if len(found["out"]) > 1 else {}
+        return found
 
     def _rows(self, node: str, scope: str, way: str = "") -> tuple[Evidence, ...]:
         rows = []
@@ -210,7 +222,7 @@ class _Judge:
         for node, scope in mixed:
             partners = [self.history.views[place].other(node) for place in self.grades.sound(node, scope)]
             partners = [other for other in partners if scope not in guilty.get(other, ())]
-            if partners and not self.grades.spine and node not in self.guilty:
+            if partners and not (self.grades.spine and self.grades.spine.sure) and node not in self.guilty:
                 between[node, scope] = partners
         pairs: dict[tuple[str, str], list[str]] = defaultdict(list)
         for (node, scope), partners in between.items():
@@ -225,9 +237,10 @@ class _Judge:
                 between.pop((one, scope), None)
                 between.pop((other, scope), None)
         flapping = defaultdict(list)
-        for node, scope in between:
+        for node, scope in sorted(between, key=lambda end: -len(between[end])):  # the one that others' slow figures lead to comes first
             if self._flaps(node, scope):
                 flapping[node].append(scope)
+                self.flapping.add((node, scope))
         for node, scopes in flapping.items():
             if WHOLE in scopes:  # which rail it is, they say alone
                 scopes = [scope for one, scope in self.grades.bad if one == node and scope] or scopes
@@ -249,6 +262,9 @@ class _Judge:
             share = median([self.grades.share(place, found[0])[0] for place in self.grades.bad[one, found[0]]])
             self.guilty |= {one, other}
             self.findings.append(texts.pair(one, other, found, share, self._rows(one, found[0])))
+        elif self.final:
+            if max(times.values()) > 1:
+                self.findings.append(texts.unclear((one, other), scopes, max(times.values()), self._rows(one, scopes[0]), len(self.fleet.nodes)))
         elif short and max(times.values()) >= ENOUGH - 1:
             self.wants.update({node: Want(node) for node in short})
         else:
@@ -257,11 +273,18 @@ class _Judge:
 
     def _flaps(self, node: str, scope: str) -> bool:
         """True when it does; while that is open, it is measured again."""
-        bad, good = self.grades.sound(node, scope), self.grades.good[node, scope]
+        views, good = self.history.views, self.grades.good[node, scope]
+        bad = [place for place in self.grades.sound(node, scope) if (views[place].other(node), scope) not in self.flapping]
+        if not bad:
+            return False
         order = sorted([*bad, *good])
         deep = median([self.grades.share(place, scope)[0] for place in bad]) < SURE - 0.03
         turns = sum((one in good) != (other in good) for one, other in zip(order, order[1:], strict=False))
-        if len(bad) >= ENOUGH and turns > 1 and deep:
+        if self.grades.veiled(scope):
+            return False
+        slow, fast = ({views[place].other(node) for place in places} for places in (bad, good))
+        changed = slow & fast  # a path that is slow stays so: with one partner it must have been both
+        if len(bad) >= ENOUGH and turns > 1 and deep and changed and len(slow) > 1:
             return True
         since = len([place for place in good if place > bad[-1]])
         if since >= GOOD_IN_A_ROW or len(good) >= GOOD_IN_ALL:
@@ -270,7 +293,7 @@ class _Judge:
             if len(bad) >= ENOUGH - 1:
                 self.odd.add(node)
             return False
-        self.wants.setdefault(node, Want(node))
+        self.wants.setdefault(node, Want(node, "" if changed or len(fast) < 2 else views[bad[-1]].other(node)))
         return False
 
     def _unseen(self) -> None:
@@ -287,7 +310,20 @@ class _Judge:
             if missing and (self.final or len(failed) >= TRIES or met > TRIES):
                 self.findings.append(texts.unmeasured(node, missing if len(missing) < len(scopes) else [], failed))
             elif missing or met < meetings:
-                self.wants.setdefault(node, Want(node, near=self.near and self._mates(node)))
+                self.wants.setdefault(node, Want(node, near=self._near(node, missing)))
+
+    def _near(self, node: str, scopes: list[str]) -> bool:
+        """What leaves the leaf tells little of these scopes."""
+        if bool(scopes) and all(self.grades.veiled(scope) for scope in scopes) and self._mates(node):
+            return True
+        return any(len(self.grades.bad.get((node, scope), ())) > 1 and self._needs_near(node, scope) for scope in scopes[:1])
+
+    def _needs_near(self, node: str, scope: str) -> bool:
+        """An end that is slow is so within its leaf too; that it was not tried, where there is a good partner, leaves its path in doubt."""
+        mates = {mate for mate, _scope in self.history.ends[self.history.leaf_of(node, scope or self.fleet.rails[0])]} if self.fleet.leaves else set()
+        if not any(mate != node and self.grades.proven(mate, scope) for mate in mates):
+            return False
+        return all(self.grades.crosses(place, scope) for place in self.grades.sound(node, scope))
 
     def _mates(self, node: str) -> bool:
         return len({mate for mate, _scope in self.history.ends[self.history.leaf_of(node, self.fleet.rails[0])]}) > 1

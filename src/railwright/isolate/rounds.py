@@ -8,7 +8,7 @@ tells a slow spine from slow nodes. Later rounds measure suspects with partners 
 import hashlib
 from collections.abc import Iterable
 
-from railwright.isolate.judge import Judgement, Want
+from railwright.isolate.judge import FEW, Judgement, Want
 from railwright.isolate.model import Ask, Fleet, Options, Round, Trial
 from railwright.isolate.readings import SAMPLES, History
 
@@ -27,7 +27,7 @@ def next_round(history: History, judgement: Judgement, options: Options) -> Roun
     else:
         pairs = later_pairs(history, judgement, salt)
     samples = options.samples or SAMPLES[history.fleet.tool]
-    trials = tuple(Trial(pair, asks(history.fleet, pair, judgement, first=not history.trials), samples) for pair in pairs)
+    trials = tuple(Trial(pair, asks(history.fleet, pair, judgement, first=not history.trials and len(history.fleet.nodes) > FEW), samples) for pair in pairs)
     return Round(number, trials, history.apart) if trials else None
 
 

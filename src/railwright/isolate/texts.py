@@ -58,7 +58,7 @@ def plane(slow: SlowPlane) -> Finding:
         if not slow.known:
             text += "; the inventory names no leaves, so a plane cannot be told from many bad pairs"
     else:
-        text = f"spine plane of {slow.scope or 'all rails'}: every path {where} is at {slow.share:.0%} of one within a leaf"
+        text = f"spine plane of {slow.scope or 'the rails together'}: every path {where} is at {slow.share:.0%} of one within a leaf"
     return Finding("plane", text, rail=slow.scope, share=slow.share, evidence=slow.evidence)
 
 
