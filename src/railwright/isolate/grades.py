@@ -44,7 +44,7 @@ class Grades:
 
     def __init__(self, history: History) -> None:
         self.history, self.fleet = history, history.fleet
-        self.likes = likes(history, history.views)
+        self.likes = likes(history.views)
         self.by_class: dict[tuple[str, bool], Like] = {}
         self.planes: list[SlowPlane] = []
         self.leaves: dict[str, SlowLeaf] = {}
@@ -154,13 +154,15 @@ class Grades:
                 scopes = {scope: row for scope, row in view.scopes.items() if self.history.crosses(view.a, view.b, scope) is crossing}
                 if scopes:
                     sorts[crossing].append(view._replace(scopes=scopes) if len(scopes) < len(view.scopes) else view)
-        inside, across = likes(self.history, sorts[False]), likes(self.history, sorts[True])
+        inside, across = likes(sorts[False]), likes(sorts[True])
         for scope, like in across.items():
             other = inside.get(scope)
-            if other is None or len(other.fast) < 6 or len(like.fast) < 6 or like.value >= SURE * other.value:
+            if other is None or len(other.fast) < PATHS or like.value >= SURE * other.value:
                 continue
             seen = [view for view in sorts[True] if scope in view.scopes]
-            if any(single(view.scopes[scope]) >= other.cut * other.value for view in seen[:PARTNERS]):
+            same = [view for view in seen if abs(single(view.scopes[scope]) / like.value - 1) <= SAME]
+            fast = any(single(view.scopes[scope]) >= other.cut * other.value for view in seen)
+            if fast or self._disjoint(same) < ENOUGH or set.intersection(*map(self._leaves_of, same)):
                 continue
             for crossing, found in ((True, like), (False, other)):
                 self.by_class[scope, crossing] = found
@@ -199,7 +201,7 @@ class Grades:
                 acquitted += 1
             elif slow:
                 best[end] = max(self.share(place, end[1])[0] for place in slow)
-                sound += [(end, place) for place in self.sound(*end) if self.crosses(place, end[1])]
+                sound += [(end, place) for place in slow if self._good_across(self.history.views[place].other(end[0]), end[1])]
         nodes = tuple(dict.fromkeys(node for node, _scope in best))
         partners = {self.history.views[place].other(end[0]) for end, place in sound}
         proofs = {(end[0], place) for end, place in sound}
@@ -211,9 +213,13 @@ class Grades:
         shown = {place: end for end, place in reversed(sound)}
         rows = tuple(self.evidence(end[0], place, end[1]) for place, end in sorted(shown.items())[:6])
         inside = None if not within else sum(good for good, _place in within) * 2 <= len(within)
-        if self.spine and (not inside or self._disjoint([place for good, place in within if not good]) < 2):
+        if self.spine and (not inside or self._disjoint(self._views([place for good, place in within if not good])) < 2):
             return None
         return SlowLeaf(leaf, center, nodes, inside, rows, rows[0].like)
+
+    def _good_across(self, node: str, scope: str) -> bool:
+        """Towards other leaves: within its own leaf everybody is fast below a slow plane."""
+        return any(self.crosses(place, one) for one in {scope, WHOLE} for place in self.good.get((node, one), ()))
 
     def crosses(self, place: int, scope: str) -> bool:
         view = self.history.views[place]
@@ -236,7 +242,7 @@ class Grades:
         places = list(dict.fromkeys(place for place, _scope in slow[True]))
         rate = len(slow[True]) / max(1, totals[True])
         trials = len(places) / max(1, len(self.history.views))
-        disjoint = self._disjoint(places)
+        disjoint = self._disjoint(self._views(places))
         if disjoint < (AGAIN if known else PATHS) or trials < PATH_SHARE or (known and len(slow[False]) * 3 > rate * totals[False]):
             return
         if known and self._one_leaf(places):
@@ -247,26 +253,30 @@ class Grades:
         share = median([self.share(place, scope)[0] for place, scope in slow[True]])
         rows = tuple(self.evidence(views[place].a, place, scope)._replace(partner=f"{views[place].a} {views[place].b}")
                      for place, scope in slow[True][:6])  # fmt: skip
-        self.spine = SlowPlane(WHOLE, share, rate, rows, known, min(disjoint - PATHS, self._disjoint(again) - AGAIN) >= 0)
+        self.spine = SlowPlane(WHOLE, share, rate, rows, known, min(disjoint - PATHS, self._disjoint(self._views(again)) - AGAIN) >= 0)
 
     def _never_fast(self, place: int, scope: str) -> bool:
         view = self.history.views[place]
         good = self.good[view.a, scope]
         return place in self.bad[view.a, scope] and not any(self.history.views[one].other(view.a) == view.b for one in good)
 
-    def _disjoint(self, places: list[int]) -> int:
+    @staticmethod
+    def _disjoint(views: list[View]) -> int:
         used: set[str] = set()
-        for place in places:
-            view = self.history.views[place]
+        for view in views:
             if not {view.a, view.b} & used:
                 used |= {view.a, view.b}
         return len(used) // 2
 
     def _one_leaf(self, places: list[int]) -> bool:
         """One leaf's way up explains all of them; where there are few leaves that is chance."""
-        views, rail = self.history.views, self.fleet.rails[0]
-        leaves = [{self.fleet.leaves.get((node, rail), "") for node in (views[place].a, views[place].b)} for place in places]
-        return len(set(self.fleet.leaves.values())) > PATHS and bool(set.intersection(*leaves))
+        return len(set(self.fleet.leaves.values())) > PATHS and bool(set.intersection(*map(self._leaves_of, self._views(places))))
+
+    def _leaves_of(self, view: View) -> set[str]:
+        return {self.fleet.leaves.get((node, self.fleet.rails[0]), "") for node in (view.a, view.b)}
+
+    def _views(self, places: list[int]) -> list[View]:
+        return [self.history.views[place] for place in places]
 
 
 def alike(values: list[float]) -> bool:

@@ -182,7 +182,9 @@ class _Judge:
     def _ways(self, node: str, scope: str) -> dict[str, float]:
         """out and in: each way's share of its like, where each was measured often enough."""
         found = self._by_way(node, scope)
-        return {way: median(values) for way, values in found.items()} if len(found["out"]) > 1 else {}
+        if len(found["out"]) < 2:
+            return {}
+        return {way: median(values) if max(values) < CUT else max(values) for way, values in found.items()}
 
     def _by_way(self, node: str, scope: str) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {"out": [], "in": []}

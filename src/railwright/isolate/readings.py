@@ -117,7 +117,7 @@ def single(row: tuple[float | None, float | None, float | None]) -> float:
     return (forth + back) / 2
 
 
-def likes(history: History, views: Iterable[View]) -> dict[str, Like]:
+def likes(views: Iterable[View]) -> dict[str, Like]:
     """Scope -> its like. Where few nodes were measured, the rails are each other's like."""
     best: dict[str, dict[str, float]] = defaultdict(dict)
     values: dict[str, list[float]] = defaultdict(list)
