@@ -5,11 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from railwright.isolate.model import Finding, Fleet
-from tests.lib.simulated_fabric import Fault
+from tests.lib.simulated_fabric import Fabric, Fault
+
+from railwright.isolate.model import Finding, Fleet, Options
+from railwright.isolate.solve import Outcome, Search
 
 REQUIRED = ("node", "rail", "leaf")  # slower than nine tenths of its like, none may be missed
 QUIET = ("unclear", "unmeasured")
+
+
+class NoJournal:
+    """In the place of a file: what a journal costs the disk is no part of the search."""
+
+    done, begun = (), None
+
+    def begin(self, _round: object) -> None: ...
+
+    def end(self, *_round: object) -> None: ...
+
+
+def searched(fabric: Fabric, options: Options | None = None) -> Outcome:
+    return Search(fabric.fleet, fabric, NoJournal(), options or Options(seed=fabric.seed), lambda _text: None, fabric.clock).run()
 
 
 def false_blame(findings: Iterable[Finding], faults: Sequence[Fault], fleet: Fleet) -> list[Finding]:
@@ -62,7 +78,7 @@ def _names(finding: Finding, fault: Fault, fleet: Fleet) -> bool:
         return finding.kind == "pair" and fault.other in finding.nodes
     if fault.rail and len(fleet.rails) > 1:
         return finding.rail == fault.rail and (fault.kind != "rail" or finding.way == "")
-    return finding.way == ""if fault.kind in ("node", "rail") else True
+    return finding.way == "" if fault.kind in ("node", "rail") else True
 
 
 def _explains(fault: Fault, finding: Finding, fleet: Fleet) -> bool:

@@ -80,7 +80,7 @@ class Fabric:
         return results
 
     def _busy(self, round_: Round) -> float:
-        """perftest measures all rails at once, a second a sample and way; nccl-tests one question after the other, two seconds and a sample's half."""
+        """perftest measures all rails at once, a second a sample and way; nccl-tests one question after the other."""
         if self.fleet.tool == "perftest":
             return max(2.0 * trial.samples for trial in round_.trials)
         return max(len(trial.asks) * (2 + 0.5 * trial.samples) for trial in round_.trials)
@@ -112,11 +112,16 @@ class Fabric:
             return {}
         return {(fault.node, fault.gpu): fault.share for fault in faults if fault.kind == "late gpu" and fault.node in trial.nodes}
 
-    def _times(self, trial: Trial, late: Mapping[tuple[str, int], float], figure: float, draw: random.Random) -> dict[str, tuple[float, ...]]:
+    def _times(
+        self, trial: Trial, late: Mapping[tuple[str, int], float], figure: float, draw: random.Random
+    ) -> dict[str, tuple[float, ...]]:
         """A GPU that is late waits for nobody; the others are in the collective until it has come."""
         usual = 1e6 / figure
         sigma = self.noise.sigma / trial.samples**0.5
-        return {node: tuple(round(usual * late.get((node, gpu), 1.0) * (1 + draw.gauss(0, sigma)), 3) for gpu in range(GPUS)) for node in trial.nodes}
+        found = {}
+        for node in trial.nodes:
+            found[node] = tuple(round(usual * late.get((node, gpu), 1.0) * (1 + draw.gauss(0, sigma)), 3) for gpu in range(GPUS))
+        return found
 
     def _ask(self, number: int, ask: Ask, one: str, other: str, faults: Sequence[Fault]) -> float:
         share = 1.0
@@ -176,12 +181,15 @@ def drawn_fleet(draw: random.Random, count: int, tool: str = "", rails: int = 0,
     return Fleet(nodes, names, found, tool or draw.choice(("perftest", "perftest", "nccl")))
 
 
-def drawn_faults(draw: random.Random, fleet: Fleet, count: int, kinds: Sequence[str], slowest: float = 0.2, fastest: float = 0.9) -> list[Fault]:
+def drawn_faults(
+    draw: random.Random, fleet: Fleet, count: int, kinds: Sequence[str], slowest: float = 0.2, fastest: float = 0.9
+) -> list[Fault]:
     """On different parts; a kind that the fleet cannot have becomes a slow node."""
     faults: list[Fault] = []
     ends = {rail: Counter(leaf for (_node, own), leaf in fleet.leaves.items() if own == rail) for rail in fleet.rails}
     leaves = sorted({leaf for found in ends.values() for leaf, count in found.items() if count >= 3})
-    nodes, switches = draw.sample(fleet.nodes, count * 2), draw.sample(leaves, min(count, len({leaf.partition('-')[0] for leaf in leaves}) // 4))
+    most = len({leaf.partition("-")[0] for leaf in leaves}) // 4  # so that most nodes are good
+    nodes, switches = draw.sample(fleet.nodes, count * 2), draw.sample(leaves, min(count, most))
     for number in range(count):
         kind, share, node = draw.choice(list(kinds)), draw.uniform(slowest, fastest), nodes[number]
         rail = draw.choice(fleet.rails)
@@ -193,7 +201,7 @@ def drawn_faults(draw: random.Random, fleet: Fleet, count: int, kinds: Sequence[
             faults.append(Fault(kind, share, node, rail, draw.choice(("out", "in"))))
         elif kind == "pair":
             faults.append(Fault(kind, share, node, draw.choice(("", rail)), other=nodes[count + number]))
-        elif kind == "rail" or (kind == "flapping"):
+        elif kind in ("rail", "flapping"):
             faults.append(Fault(kind, share, node, rail))
         elif kind == "late gpu" and fleet.tool == "nccl":
             faults.append(Fault(kind, share, node, gpu=draw.randrange(GPUS)))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json
 from railwright.exitcodes import CommandError, InputError
 from railwright.isolate.model import FAILURES, WAYS, Ask, Fleet, Options, Result, Round, Trial
 from railwright.writing import make_directories, sync_directory
@@ -36,13 +36,13 @@ class Journal:
         self.done, self.begun = tuple(done), begun  # of earlier runs: whole rounds, and one that was cut off
 
     def begin(self, round_: Round) -> None:
-        self._add({"kind": "round", "number": round_.number, "apart": round_.apart, "trials": len(round_.trials)},
-                  *({"kind": "trial", "nodes": trial.nodes, "asks": trial.asks, "samples": trial.samples} for trial in round_.trials))  # fmt: skip
+        trials = ({"kind": "trial", **trial._asdict()} for trial in round_.trials)
+        self.add({"kind": "round", "number": round_.number, "apart": round_.apart, "trials": len(round_.trials)}, *trials)
 
     def end(self, number: int, results: Sequence[Result], seconds: float) -> None:
-        self._add(*({"kind": "result", **result._asdict()} for result in results), {"kind": "done", "number": number, "seconds": seconds})
+        self.add(*({"kind": "result", **result._asdict()} for result in results), {"kind": "done", "number": number, "seconds": seconds})
 
-    def _add(self, *records: dict[str, Any]) -> None:
+    def add(self, *records: dict[str, Any]) -> None:
         data = b"".join(json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n" for record in records)
         whole = os.fstat(self._descriptor).st_size
         try:
@@ -67,7 +67,7 @@ def create(path: Path, fleet: Fleet, options: Options) -> Journal:
     """Raises FileExistsError where there is one."""
     make_directories(path.parent, 0o700)
     journal = Journal(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600))
-    journal._add({"kind": "start", "schema": SCHEMA, "inventory": identity(fleet), "nodes": len(fleet.nodes), **options._asdict()})
+    journal.add({"kind": "start", "schema": SCHEMA, "inventory": identity(fleet), "nodes": len(fleet.nodes), **options._asdict()})
     sync_directory(path.parent)
     return journal
 
@@ -82,12 +82,9 @@ def reopen(path: Path, fleet: Fleet) -> tuple[Journal, Options]:
     records = []
     for number, line in enumerate(data[:good].split(b"\n")[:-1], start=1):
         try:
-            record = read_json(line.decode("utf-8"))
-            if not isinstance(record, dict):
-                raise TypeError("no object")
-        except (ValueError, TypeError) as error:
+            records.append(mapping(read_json(line.decode("utf-8"))))
+        except ValueError as error:
             raise InputError(f"{path}:{number}: is damaged ({error}); the search cannot be resumed from it", path, number) from error
-        records.append(record)
     try:
         options = _options(records, path, fleet)
         done, begun = _rounds(records[1:])

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From everything measured: what is found, and what must be measured next to find the rest. Pure; every round judges anew from all rounds.
 
-An end (a node on a scope) is slow when it was slow every time, at least four times, with three partners that were good with others (two, where
-there are no more). It is acquitted by one good measurement; then its path or a flapping link is suspected, and each has to be shown, too.
+An end (a node on a scope) is slow when it was slow every time, at least four times, with three partners that were good with others (two,
+where there are no more), one of them behind its own leaf. One good measurement acquits it; then its path or a flapping link is suspected,
+and each has to be shown, too.
 """
 
 from collections import defaultdict
+from itertools import pairwise
 from typing import NamedTuple
 
 from railwright.isolate import texts
@@ -177,7 +179,8 @@ class _Judge:
         ways = self._ways(node, rail)
         way = texts.way_of(ways)
         hung = all(self.history.views[place].hung for place in self.grades.bad[node, rail])
-        return texts.rail(node, rail, ways[way] if way else share, way, self._rows(node, rail, way), told=bool(ways), others=others, hung=hung)
+        rows = self._rows(node, rail, way)
+        return texts.rail(node, rail, ways[way] if way else share, way, rows, told=bool(ways), others=others, hung=hung)
 
     def _ways(self, node: str, scope: str) -> dict[str, float]:
         """out and in: each way's share of its like, where each was measured often enough."""
@@ -220,12 +223,7 @@ class _Judge:
 
     def _paths(self, mixed: list[End], guilty: dict[str, list[str]]) -> None:
         """Ends that were slow and fast: a bad path, a flapping link, or one odd figure. What a slow or suspect partner explains is none."""
-        between: dict[End, list[str]] = {}
-        for node, scope in mixed:
-            partners = [self.history.views[place].other(node) for place in self.grades.sound(node, scope)]
-            partners = [other for other in partners if scope not in guilty.get(other, ())]
-            if partners and not (self.grades.spine and self.grades.spine.sure) and node not in self.guilty:
-                between[node, scope] = partners
+        between = self._between(mixed, guilty)
         pairs: dict[tuple[str, str], list[str]] = defaultdict(list)
         for (node, scope), partners in between.items():
             other = max(partners, key=partners.count)
@@ -238,14 +236,27 @@ class _Judge:
             for scope in scopes:
                 between.pop((one, scope), None)
                 between.pop((other, scope), None)
+        self._flapping(between)
+
+    def _between(self, mixed: list[End], guilty: dict[str, list[str]]) -> dict[End, list[str]]:
+        """End -> the good partners that it was slow with, as often as it was."""
+        found: dict[End, list[str]] = {}
+        for node, scope in mixed:
+            partners = [self.history.views[place].other(node) for place in self.grades.sound(node, scope)]
+            partners = [other for other in partners if scope not in guilty.get(other, ())]
+            if partners and not (self.grades.spine and self.grades.spine.sure) and node not in self.guilty:
+                found[node, scope] = partners
+        return found
+
+    def _flapping(self, between: dict[End, list[str]]) -> None:
         flapping = defaultdict(list)
         for node, scope in sorted(between, key=lambda end: -len(between[end])):  # the one that others' slow figures lead to comes first
             if self._flaps(node, scope):
                 flapping[node].append(scope)
                 self.flapping.add((node, scope))
-        for node, scopes in flapping.items():
-            if WHOLE in scopes:  # which rail it is, they say alone
-                scopes = [scope for one, scope in self.grades.bad if one == node and scope] or scopes
+        for node, ends in flapping.items():
+            single = [scope for one, scope in self.grades.bad if one == node and scope]  # which rail it is, they say alone
+            scopes = single or ends if WHOLE in ends else ends
             every = len(scopes) == len(self.fleet.rails) or scopes == [WHOLE]
             self.guilty.add(node)
             for scope in scopes[:1] if every else scopes:
@@ -259,15 +270,15 @@ class _Judge:
         views = self.history.views
         times = {scope: sum(views[place].other(one) == other for place in self.grades.bad[one, scope]) for scope in scopes}
         short = [node for node in (one, other) if len({views[place].other(node) for place in self.grades.good[node, scopes[0]]}) < 2]
-        found = [scope for scope in scopes if times[scope] >= ENOUGH]
+        found, most = [scope for scope in scopes if times[scope] >= ENOUGH], max(times.values())
         if found and not (short and len(self.fleet.nodes) > 3):
             share = median([self.grades.share(place, found[0])[0] for place in self.grades.bad[one, found[0]]])
             self.guilty |= {one, other}
             self.findings.append(texts.pair(one, other, found, share, self._rows(one, found[0])))
         elif self.final:
-            if max(times.values()) > 1:
-                self.findings.append(texts.unclear((one, other), scopes, max(times.values()), self._rows(one, scopes[0]), len(self.fleet.nodes)))
-        elif short and max(times.values()) >= ENOUGH - 1:
+            if most > 1:
+                self.findings.append(texts.unclear((one, other), scopes, most, self._rows(one, scopes[0]), len(self.fleet.nodes)))
+        elif short and most >= ENOUGH - 1:
             self.wants.update({node: Want(node) for node in short})
         else:
             self.wants[one] = Want(one, other)
@@ -281,22 +292,31 @@ class _Judge:
             return False
         order = sorted([*bad, *good])
         deep = median([self.grades.share(place, scope)[0] for place in bad]) < SURE - 0.03
-        turns = sum((one in good) != (other in good) for one, other in zip(order, order[1:], strict=False))
+        turns = sum((one in good) != (other in good) for one, other in pairwise(order))
         if self.grades.veiled(scope):
             return False
         slow, fast = ({views[place].other(node) for place in places} for places in (bad, good))
         changed = slow & fast  # a path that is slow stays so: with one partner it must have been both
-        if len(bad) >= ENOUGH and turns > 1 and deep and changed and len(slow) > 1:
+        lone = deep and self._lone(node, scope, bad)
+        if len(bad) >= ENOUGH - lone and turns > 1 and deep and changed and len(slow) > 1:
             return True
         since = len([place for place in good if place > bad[-1]])
         if since >= GOOD_IN_A_ROW or len(good) >= GOOD_IN_ALL:
             return False
-        if self.history.rounds >= FLAP_ROUNDS or self.final:
+        if (self.history.rounds >= FLAP_ROUNDS and not (lone and len(bad) > 1)) or self.final:
             if len(bad) >= ENOUGH - 1:
                 self.odd.add(node)
             return False
         self.wants.setdefault(node, Want(node, "" if changed or len(fast) < 2 else views[bad[-1]].other(node)))
         return False
+
+    def _lone(self, node: str, scope: str, places: list[int]) -> bool:
+        """The node's other rails were good in these very measurements, so nothing that slows a whole trial made them slow."""
+        good = self.grades.good
+        return all(
+            any(one not in (scope, WHOLE) and place in good.get((node, one), ()) for one in self.history.views[place].scopes)
+            for place in places
+        )
 
     def _unseen(self) -> None:
         """Nodes that were not measured on every rail; in a small fleet, nodes that have not met enough others."""
@@ -316,19 +336,20 @@ class _Judge:
 
     def _near(self, node: str, scopes: list[str]) -> bool:
         """What leaves the leaf tells little of these scopes."""
-        if bool(scopes) and all(self.grades.veiled(scope) for scope in scopes) and self._mates(node):
+        if scopes and all(self.grades.veiled(scope) for scope in scopes) and self._mates(node):
             return True
         return any(len(self.grades.bad.get((node, scope), ())) > 1 and self._needs_near(node, scope) for scope in scopes[:1])
 
     def _needs_near(self, node: str, scope: str) -> bool:
         """An end that is slow is so within its leaf too; that it was not tried, where there is a good partner, leaves its path in doubt."""
-        mates = {mate for mate, _scope in self.history.ends[self.history.leaf_of(node, scope or self.fleet.rails[0])]} if self.fleet.leaves else set()
-        if not any(mate != node and self.grades.proven(mate, scope) for mate in mates):
+        if not any(self.grades.proven(mate, scope) for mate in self._mates(node, scope)):
             return False
         return all(self.grades.crosses(place, scope) for place in self.grades.sound(node, scope))
 
-    def _mates(self, node: str) -> bool:
-        return len({mate for mate, _scope in self.history.ends[self.history.leaf_of(node, self.fleet.rails[0])]}) > 1
+    def _mates(self, node: str, scope: str = WHOLE) -> set[str]:
+        """Who is behind its leaf too."""
+        leaf = self.history.leaf_of(node, scope or self.fleet.rails[0])
+        return {mate for mate, _scope in self.history.ends[leaf]} - {node} if leaf else set()
 
     def _unclear(self) -> None:
         """What was slow and could not be told. Suspects of one measurement are named together."""

@@ -10,8 +10,8 @@ from typing import NamedTuple, Protocol
 
 from railwright.exitcodes import InputError
 
-# From the first node to the second, back, or both at once. perftest measures each way alone (ib_write_bw from either end); nccl-tests both at
-# once (sendrecv_perf), and one way where it is asked to (broadcast_perf, root on the first or the second node).
+# From the first node to the second, back, or both at once. perftest measures each way alone (ib_write_bw from either end); nccl-tests
+# both at once (sendrecv_perf), and one way where it is asked to (broadcast_perf, root on the first or the second node).
 WAYS = ("forth", "back", "both")
 TOOLS = ("perftest", "nccl")
 # Why a question has no figure. `hang`: it was stopped when its time was up. The other two say nothing about speed.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Figures of all rounds so far, and which of them are slower than their like. Pure.
 
-A scope is a rail, or all rails at once (''), which is what nccl-tests measures first. The like of a figure are the figures of the same scope.
+A scope is a rail, or all rails at once (''), which is what nccl-tests measures first. The like of a figure are those of the same scope.
 What counts as normal is what the fast nodes reach: a slow partner makes a figure slow, never fast. So even where more than half of all
 pairs hold a slow end, the figures of the good ones are known. Nobody is blamed where fewer than half of the nodes are fast (judge.py).
 """

@@ -22,12 +22,10 @@ def next_round(history: History, judgement: Judgement, options: Options) -> Roun
     if history.again is not None:
         return Round(number, history.again.trials, apart=True)
     salt = f"{options.seed} {number} "
-    if not history.trials:
-        pairs = first_pairs(history, salt)
-    else:
-        pairs = later_pairs(history, judgement, salt)
+    pairs = later_pairs(history, judgement, salt) if history.trials else first_pairs(history, salt)
+    few = len(history.fleet.nodes) <= FEW
     samples = options.samples or SAMPLES[history.fleet.tool]
-    trials = tuple(Trial(pair, asks(history.fleet, pair, judgement, first=not history.trials and len(history.fleet.nodes) > FEW), samples) for pair in pairs)
+    trials = tuple(Trial(pair, asks(history.fleet, pair, judgement, first=not history.trials and not few), samples) for pair in pairs)
     return Round(number, trials, history.apart) if trials else None
 
 

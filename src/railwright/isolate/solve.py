@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The search: plan a round, write it down, launch it, judge anew; until nothing is open, or the time or the rounds are spent.
 
-It knows no Ansible: a ``Launcher`` measures. All that it knows of earlier rounds is in the journal, so a search that was killed goes on from
-there and comes to the same verdict.
+It knows no Ansible: a ``Launcher`` measures. All that it knows of earlier rounds is in the journal, so a search that was killed goes on
+from there and comes to the same verdict.
 """
 
 import time
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from railwright.isolate.journal import Journal
-from railwright.isolate.judge import Judgement, judge
+from railwright.isolate.judge import judge
 from railwright.isolate.model import Finding, Fleet, Launcher, Options, Result, Round
 from railwright.isolate.readings import History
 from railwright.isolate.rounds import next_round
@@ -49,21 +49,18 @@ class Search:
                 self._take(done.round, done.results, done.seconds)
             if self._journal.begun is not None and not self._spent():
                 self._measure(self._journal.begun, known=True)
-            stopped, judgement = self._rounds()
+            stopped = self._rounds()
         finally:
             self._launcher.stop()
-        findings = judgement.findings if not judgement.wants else judge(self.history, final=True).findings
+        findings = judge(self.history, final=True).findings
         return Outcome(findings, self.history.rounds, self.history.trials, self._seconds, self._node_seconds / 60, stopped)
 
-    def _rounds(self) -> tuple[str, Judgement]:
-        while True:
-            judgement = judge(self.history)
-            round_ = next_round(self.history, judgement, self._options)
-            if round_ is None:
-                return "", judgement
+    def _rounds(self) -> str:
+        while (round_ := next_round(self.history, judge(self.history), self._options)) is not None:
             if stopped := self._spent():
-                return stopped, judgement
+                return stopped
             self._measure(round_)
+        return ""
 
     def _spent(self) -> str:
         """Why no further round may begin."""
