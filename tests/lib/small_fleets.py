@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from railwright.isolate.model import Fleet, Options, make_fleet
-from railwright.isolate.solve import Outcome
 from tests.lib.isolate_scores import searched
 from tests.lib.simulated_fabric import Fabric, Fault, Noise
+
+from railwright.isolate.model import Fleet, Options, make_fleet
+from railwright.isolate.solve import Outcome
 
 
 def fleet_of(count: int, tool: str = "perftest", rails: int = 4, per_leaf: int = 0, *, by_rail: bool = False) -> Fleet:

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.lib import simulated_fabric
+from tests.lib.isolate_scores import false_blame, missed, searched
+from tests.lib.simulated_fabric import KINDS, Fabric, drawn_faults, drawn_fleet
 
 from railwright.isolate.judge import judge
 from railwright.isolate.model import Options
 from railwright.isolate.readings import History
 from railwright.isolate.rounds import next_round
-from tests.lib import simulated_fabric
-from tests.lib.isolate_scores import false_blame, missed, searched
-from tests.lib.simulated_fabric import KINDS, Fabric, drawn_faults, drawn_fleet
 
 LIKE = ("node", "rail", "leaf")
 

@@ -2,10 +2,10 @@
 """Each kind of fault in a fleet of its own: what is said of it, with which evidence."""
 
 import pytest
-
-from railwright.isolate.model import TOOLS
 from tests.lib.simulated_fabric import Fault, Noise
 from tests.lib.small_fleets import fleet_of, run, said
+
+from railwright.isolate.model import TOOLS
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -31,7 +31,7 @@ def test_a_slow_rail_has_its_evidence(tool: str) -> None:
     assert found.text.startswith("rail2 of node17: ")
     assert found.text.endswith(", both directions; node17's other rails are good")
     assert len({row.partner for row in found.evidence if not row.good}) >= 3
-    assert all(row.figure < 60 < 380 < row.like for row in found.evidence)
+    assert all(row.figure < 60 and row.like > 380 for row in found.evidence if not row.good)
 
 
 @pytest.mark.parametrize("way", ["out", "in"])
@@ -76,10 +76,11 @@ def test_one_of_several_spines_blames_no_node() -> None:
 
 
 def test_a_link_that_flaps() -> None:
-    """Where it was bad when everybody was measured, and good and bad later; one that was bad each time is a slow rail."""
+    """Where it was bad when everybody was measured, and good and bad later. One that was bad each time
+    is a slow rail, and one that was bad with one partner alone, a bad path: that is all that was seen of it."""
     kinds = [found.kind for seed in range(30) for found in run(fleet_of(24), [Fault("flapping", 0.4, "node3", "rail1")], seed).findings]
     assert kinds.count("flapping") >= 3
-    assert set(kinds) <= {"flapping", "unclear", "rail"}
+    assert set(kinds) <= {"flapping", "unclear", "rail", "pair"}
 
 
 def test_a_gpu_that_computes_late() -> None:

@@ -3,17 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.lib.simulated_fabric import Fabric, Fault
+from tests.lib.small_fleets import fleet_of
 
 from railwright.exitcodes import InputError
 from railwright.isolate.journal import create, reopen
-from railwright.isolate.model import Options, Result, Round
+from railwright.isolate.model import Fleet, Options, Result, Round
 from railwright.isolate.solve import Outcome, Search
-from tests.lib.simulated_fabric import Fabric, Fault
-from tests.lib.small_fleets import fleet_of
 
 FLEET = fleet_of(32, per_leaf=8)
 FAULTS = [Fault("node", 0.6, "node3"), Fault("rail", 0.5, "node20", "rail1")]
@@ -91,11 +90,14 @@ def test_a_damaged_journal_is_refused(tmp_path: Path, change: object, text: str)
         reopen(path, FLEET)
 
 
-@pytest.mark.parametrize("other", [fleet_of(31, per_leaf=8), fleet_of(32), fleet_of(32, rails=2, per_leaf=8), fleet_of(32, "nccl", per_leaf=8)])
-def test_another_inventory_is_refused(tmp_path: Path, other: object) -> None:
+OTHERS = (fleet_of(31, per_leaf=8), fleet_of(32), fleet_of(32, rails=2, per_leaf=8), fleet_of(32, "nccl", per_leaf=8))
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_another_inventory_is_refused(tmp_path: Path, other: Fleet) -> None:
     create(tmp_path / "journal", FLEET, Options()).close()
     with pytest.raises(InputError, match="is the journal of another inventory"):
-        reopen(tmp_path / "journal", other)  # type: ignore[arg-type]
+        reopen(tmp_path / "journal", other)
 
 
 def test_no_journal_is_one_line(tmp_path: Path) -> None:
@@ -111,7 +113,7 @@ def test_rounds_are_shown_as_they_run(tmp_path: Path) -> None:
 
 
 class Interrupted(Fabric):
-    def run(self, round_: Round) -> Sequence[Result]:  # type: ignore[override]
+    def run(self, round_: Round) -> list[Result]:
         raise KeyboardInterrupt
 
 

@@ -2,11 +2,11 @@
 """Two to eight nodes: what can be told, and where it says that it cannot. And what is refused."""
 
 import pytest
+from tests.lib.simulated_fabric import Fault
+from tests.lib.small_fleets import fleet_of, run, said
 
 from railwright.exitcodes import ExitCode, InputError
 from railwright.isolate.model import make_fleet
-from tests.lib.simulated_fabric import Fault
-from tests.lib.small_fleets import fleet_of, run, said
 
 
 def test_two_nodes_cannot_tell_which() -> None:
