@@ -9,13 +9,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from railwright.exitcodes import RunError
 from railwright.isolate.journal import Journal
 from railwright.isolate.judge import judge
-from railwright.isolate.model import Finding, Fleet, Launcher, Options, Result, Round
+from railwright.isolate.model import FAILURES, Finding, Fleet, Launcher, Options, Result, Round
 from railwright.isolate.readings import History
 from railwright.isolate.rounds import next_round
 
 Tell = Callable[[str], None]
+FASTEST = 1e6  # Gb/s; what is beyond is no figure
 FIRST_SECONDS = 120.0  # what a round is taken to last before one was measured
 BARREN = 2  # rounds without one figure, one after the other
 
@@ -78,7 +80,7 @@ class Search:
         if not known:
             self._journal.begin(round_)
         began = self._clock()
-        results = self._launcher.run(round_)
+        results = checked(round_, self._launcher.run(round_))
         seconds = round(self._clock() - began, 3)
         self._journal.end(round_.number, results, seconds)
         self._take(round_, results, seconds)
@@ -91,3 +93,15 @@ class Search:
         self._seconds += seconds
         self._longest = max(self._longest, seconds)
         self._node_seconds += seconds * sum(len(trial.nodes) for trial in round_.trials)
+
+
+def checked(round_: Round, results: Sequence[Result]) -> Sequence[Result]:
+    """Before they are written: one result a trial, figures that are some, no failure of an unknown kind. Raises RunError."""
+    if len(results) != len(round_.trials):
+        raise RunError(f"round {round_.number}: the launcher answered for {len(results)} of {len(round_.trials)} pairs")
+    for trial, result in zip(round_.trials, results, strict=True):
+        figures = [figure for samples in (*result.figures, *result.times.values()) for figure in samples]
+        whole = not result.figures or len(result.figures) == len(trial.asks)
+        if not whole or result.failure not in FAILURES or not all(0 <= figure < FASTEST for figure in figures):
+            raise RunError(f"round {round_.number}: the launcher's answer for {' and '.join(trial.nodes)} is none: {str(result)[:200]}")
+    return results

@@ -9,7 +9,7 @@ import pytest
 from tests.lib.simulated_fabric import Fabric, Fault
 from tests.lib.small_fleets import fleet_of
 
-from railwright.exitcodes import InputError
+from railwright.exitcodes import InputError, RunError
 from railwright.isolate.journal import create, reopen
 from railwright.isolate.model import Fleet, Options, Result, Round
 from railwright.isolate.solve import Outcome, Search
@@ -122,3 +122,30 @@ def test_an_interrupt_stops_the_launcher(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         go(fabric, tmp_path / "journal")
     assert fabric.stopped == 1
+
+
+class Odd(Fabric):
+    """A launcher that answers what nobody asked."""
+
+    answer: list[Result]
+
+    def run(self, round_: Round) -> list[Result]:
+        return self.answer
+
+
+NO_FIGURES = [Result(())] * 15
+
+
+@pytest.mark.parametrize(("answer", "text"), [
+    ([], "answered for 0 of 16 pairs"),
+    ([*NO_FIGURES, Result(((1.0,),))], "is none"),
+    ([*NO_FIGURES, Result((), "it broke")], "is none"),
+    ([*NO_FIGURES, Result(((float("nan"),),) * 8)], "is none"),
+])  # fmt: skip
+def test_an_answer_that_is_none_is_never_written(tmp_path: Path, answer: list[Result], text: str) -> None:
+    fabric = Odd(FLEET)
+    fabric.answer = answer
+    with pytest.raises(RunError, match=text):
+        go(fabric, tmp_path / "journal")
+    assert b'"result"' not in (tmp_path / "journal").read_bytes()
+    assert reopen(tmp_path / "journal", FLEET)[0].begun is not None
