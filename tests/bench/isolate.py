@@ -90,8 +90,8 @@ def measure(row: Row, clusters: int) -> dict[str, Any]:
         wrong = [*false_blame(outcome.findings, faults, fleet), *missed(outcome.findings, faults, fleet)]
         blamed += len(false_blame(outcome.findings, faults, fleet))
         lost += len(missed(outcome.findings, faults, fleet))
-        for what in wrong:
-            print(f"bench: {row.nodes} nodes, {row.faults} faults, seed {seed}: {what}", file=sys.stderr)
+        for what in wrong[:3]:
+            print(f"bench: {row.nodes} nodes, {row.faults} faults, cluster {seed}: {str(what)[:200]}", file=sys.stderr)
         met = {frozenset(trial.nodes) for round_ in fabric.launched for trial in round_.trials}
         bad = [fault for fault in faults if fault.kind == "pair"]
         pairs += len(bad)

@@ -275,8 +275,8 @@ class _Judge:
             share = median([self.grades.share(place, found[0])[0] for place in self.grades.bad[one, found[0]]])
             self.guilty |= {one, other}
             self.findings.append(texts.pair(one, other, found, share, self._rows(one, found[0])))
-        elif self.final:
-            if most > 1:
+        elif self.final or (self.history.rounds >= FLAP_ROUNDS and most < ENOUGH - 1):
+            if self.final and most > 1:
                 self.findings.append(texts.unclear((one, other), scopes, most, self._rows(one, scopes[0]), len(self.fleet.nodes)))
         elif short and most >= ENOUGH - 1:
             self.wants.update({node: Want(node) for node in short})

@@ -140,11 +140,11 @@ def likes(views: Iterable[View]) -> dict[str, Like]:
 
 
 def _like(tops: list[float], values: list[float], reached: Mapping[str, float]) -> Like | None:
-    """Where the best figures of the fastest nodes lie, one in twenty at least."""
+    """Where the best figures of the fastest nodes lie, one in a hundred at least, and three."""
     tops = sorted((top for top in tops if top > 0), reverse=True)
     if not tops:
         return None
-    need = max(min(3, len(tops)), -(-len(tops) // 20))
+    need = max(min(3, len(tops)), -(-len(tops) // 100))
     value = next((tops[low] for low in range(len(tops) - need + 1) if tops[low + need - 1] * WINDOW >= tops[low]), tops[0]) / WINDOW**0.5
     alike: list[float] = []
     for _pass in range(3):

@@ -13,7 +13,7 @@ from railwright.isolate.model import Ask, Fleet, Options, Round, Trial
 from railwright.isolate.readings import SAMPLES, History
 
 INSIDE = 4  # pairs within leaves that the first round has at least, where there are so many nodes
-CONTROLS = 3  # good pairs, so that the suspects' figures of each rail have a like
+CONTROLS, NODES_A_CONTROL = 3, 128  # good pairs, so that the suspects' figures of each rail have a like
 
 
 def next_round(history: History, judgement: Judgement, options: Options) -> Round | None:
@@ -82,7 +82,8 @@ def later_pairs(history: History, judgement: Judgement, salt: str) -> list[tuple
                 take(want.node, other)
     if history.fleet.tool == "nccl" and pairs and history.rounds == 1:
         rest = [node for node in partners if node in free]
-        for one, other in zip(rest[:CONTROLS], rest[CONTROLS : 2 * CONTROLS], strict=False):
+        count = max(CONTROLS, len(history.fleet.nodes) // NODES_A_CONTROL)
+        for one, other in zip(rest[:count], rest[count : 2 * count], strict=False):
             take(one, other)
     return pairs
 
