@@ -39,6 +39,16 @@ def test_no_false_blame_and_none_missed(nodes: int, count: int, kinds: Sequence[
         assert outcome.seconds <= 20 * 60
 
 
+def test_slow_leaves_of_many_nodes_are_no_slow_nodes() -> None:
+    """With nccl-tests only suspects are measured on each rail, and most of these are slow: what is fast there, a few good pairs say."""
+    draw = random.Random("1024 5 194")
+    fleet = drawn_fleet(draw, 1024)
+    faults = drawn_faults(draw, fleet, 5, LIKE)
+    found = searched(Fabric(fleet, faults, 194)).findings
+    assert sorted(finding.leaf for finding in found if finding.kind == "leaf") == ["leaf0", "leaf14", "leaf15", "leaf4"]
+    assert [finding.nodes for finding in found if finding.kind != "leaf"] == [("node0757",)]
+
+
 def test_a_finding_has_more_than_one_measurement() -> None:
     for seed in range(20):
         draw = random.Random(f"evidence {seed}")
