@@ -81,7 +81,7 @@ class _Judge:
                 mixed.append((node, scope))
             elif self._slow(node, scope):
                 slow[node].append(scope)
-            else:
+            elif not self.grades.proven(node, scope):  # fast on all rails at once, it was slow by its partner
                 self.open[node].append(scope)
         if self.fleet.tool == "nccl" and len(self.fleet.rails) > 1:
             for node in [node for node in slow if WHOLE not in slow[node]]:
@@ -243,8 +243,8 @@ class _Judge:
         found: dict[End, list[str]] = {}
         for node, scope in mixed:
             partners = [self.history.views[place].other(node) for place in self.grades.sound(node, scope)]
-            partners = [other for other in partners if scope not in guilty.get(other, ())]
-            if partners and not (self.grades.spine and self.grades.spine.sure) and node not in self.guilty:
+            partners = [other for other in partners if scope not in guilty.get(other, ()) and not self.open.get(other)]
+            if partners and not self.open.get(node) and not (self.grades.spine and self.grades.spine.sure) and node not in self.guilty:
                 found[node, scope] = partners
         return found
 
