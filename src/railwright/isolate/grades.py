@@ -51,6 +51,7 @@ class Grades:
         self.spine: SlowPlane | None = None
         self.bad: dict[End, list[int]] = {}
         self.good: dict[End, list[int]] = {}
+        self._across: dict[str, bool] = {}
         if self.fleet.leaves:
             self._find_planes()
         self._grade()
@@ -201,7 +202,7 @@ class Grades:
                 acquitted += 1
             elif slow:
                 best[end] = max(self.share(place, end[1])[0] for place in slow)
-                sound += [(end, place) for place in slow if self._good_across(self.history.views[place].other(end[0]), end[1])]
+                sound += [(end, place) for place in self.sound(*end) if self.crosses(place, end[1]) and self._good_across(end[1])]
         nodes = tuple(dict.fromkeys(node for node, _scope in best))
         partners = {self.history.views[place].other(end[0]) for end, place in sound}
         proofs = {(end[0], place) for end, place in sound}
@@ -217,9 +218,12 @@ class Grades:
             return None
         return SlowLeaf(leaf, center, nodes, inside, rows, rows[0].like)
 
-    def _good_across(self, node: str, scope: str) -> bool:
-        """Towards other leaves: within its own leaf everybody is fast below a slow plane."""
-        return any(self.crosses(place, one) for one in {scope, WHOLE} for place in self.good.get((node, one), ()))
+    def _good_across(self, scope: str) -> bool:
+        """Others are good towards each other: below a slow plane everybody is fast within the leaf alone."""
+        if scope not in self._across:
+            good = {place for (_node, one), places in self.good.items() if one in (scope, WHOLE) for place in places}
+            self._across[scope] = sum(self.crosses(place, scope) for place in good) >= PARTNERS
+        return self._across[scope]
 
     def crosses(self, place: int, scope: str) -> bool:
         view = self.history.views[place]
