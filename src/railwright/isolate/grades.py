@@ -94,8 +94,8 @@ class Grades:
         return Evidence(view.round, view.other(node), round(single(view.scopes[scope]), 1), round(value, 1), good)
 
     def proven(self, node: str, scope: str) -> bool:
-        """All rails at once were fast: then each of them is."""
-        return (node, scope) in self.good or ((node, WHOLE) in self.good and not self.by_class)
+        """All rails at once were fast: then each of them is, unless the slow leaf of one was all that could be seen."""
+        return (node, scope) in self.good or ((node, WHOLE) in self.good and not self.by_class and self.slow_leaf(node, WHOLE) == 1)
 
     def sound(self, node: str, scope: str) -> list[int]:
         """The slow measurements of an end whose partner proved good with another node."""

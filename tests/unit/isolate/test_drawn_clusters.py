@@ -49,6 +49,17 @@ def test_slow_leaves_of_many_nodes_are_no_slow_nodes() -> None:
     assert [finding.nodes for finding in found if finding.kind != "leaf"] == [("node0757",)]
 
 
+@pytest.mark.parametrize(("seed", "node"), [(236, "node0505"), (497, "node0057")])
+def test_a_slow_leaf_of_one_rail_hides_no_other_rail(seed: int, node: str) -> None:
+    """With nccl-tests all rails at once are then as fast as the leaf lets them be, whatever the other rails do."""
+    draw = random.Random(f"1024 5 {seed}")
+    fleet = drawn_fleet(draw, 1024)
+    faults = drawn_faults(draw, fleet, 5, LIKE)
+    found = searched(Fabric(fleet, faults, seed)).findings
+    assert missed(found, faults, fleet) == false_blame(found, faults, fleet) == []
+    assert any(node in finding.nodes for finding in found if finding.kind in ("node", "rail"))
+
+
 def test_a_finding_has_more_than_one_measurement() -> None:
     for seed in range(20):
         draw = random.Random(f"evidence {seed}")
