@@ -120,6 +120,10 @@ bench-scale: $(INSTALLED) ## what a drift of 1,000 loopback nodes costs the cont
 	@tools/need bench
 	@$(BIN)/python -m tests.bench.scale $(ARGS)
 
+.PHONY: bench-isolate
+bench-isolate: $(INSTALLED) ## how many rounds the search for slow parts takes in 2,000 drawn clusters: build/bench/isolate.json
+	@$(BIN)/python -m tests.bench.isolate $(ARGS)
+
 .PHONY: constraints
 constraints: $(LINK) ## raise every pinned version (needs the package index), then run make test
 	@tools/need python

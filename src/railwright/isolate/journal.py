@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The journal of a search: one JSON object a line, each on the disk before the next thing happens.
+
+Its first line names the inventory (a digest of nodes, rails and leaves) and the options. A round is written before it is launched, and its
+results behind it; a round without all of them is measured again. The last line may be torn by a power cut, and is cut off then.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json
+from railwright.exitcodes import CommandError, InputError
+from railwright.isolate.model import FAILURES, WAYS, Ask, Fleet, Options, Result, Round, Trial
+from railwright.writing import make_directories, sync_directory
+
+SCHEMA = 1
+
+
+class Done(NamedTuple):
+    """A round that was measured."""
+
+    round: Round
+    results: tuple[Result, ...]
+    seconds: float
+
+
+class Journal:
+    """An open journal: what ``add`` was given is on the disk when it returns."""
+
+    def __init__(self, path: Path, descriptor: int, done: Sequence[Done] = (), begun: Round | None = None) -> None:
+        self.path, self._descriptor = path, descriptor
+        self.done, self.begun = tuple(done), begun  # of earlier runs: whole rounds, and one that was cut off
+
+    def begin(self, round_: Round) -> None:
+        trials = ({"kind": "trial", **trial._asdict()} for trial in round_.trials)
+        self.add({"kind": "round", "number": round_.number, "apart": round_.apart, "trials": len(round_.trials)}, *trials)
+
+    def end(self, number: int, results: Sequence[Result], seconds: float) -> None:
+        self.add(*({"kind": "result", **result._asdict()} for result in results), {"kind": "done", "number": number, "seconds": seconds})
+
+    def add(self, *records: dict[str, Any]) -> None:
+        data = b"".join(json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n" for record in records)
+        whole = os.fstat(self._descriptor).st_size
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            os.ftruncate(self._descriptor, whole)
+            raise CommandError(f"{self.path}: {error.strerror}; without its journal the search goes no further") from error
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+def identity(fleet: Fleet) -> str:
+    """A digest of what an inventory says about nodes, rails and leaves."""
+    leaves = sorted((node, rail, leaf) for (node, rail), leaf in fleet.leaves.items())
+    return hashlib.sha256(json.dumps([sorted(fleet.nodes), fleet.rails, leaves, fleet.tool]).encode()).hexdigest()
+
+
+def create(path: Path, fleet: Fleet, options: Options) -> Journal:
+    """Raises FileExistsError where there is one."""
+    make_directories(path.parent, 0o700)
+    journal = Journal(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600))
+    journal.add({"kind": "start", "schema": SCHEMA, "inventory": identity(fleet), "nodes": len(fleet.nodes), **options._asdict()})
+    sync_directory(path.parent)
+    return journal
+
+
+def reopen(path: Path, fleet: Fleet) -> tuple[Journal, Options]:
+    """Go on with a journal, with the options that it was begun with. Raises InputError for one of another inventory, and a damaged one."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", path) from error
+    good = data.rfind(b"\n") + 1
+    records = []
+    for number, line in enumerate(data[:good].split(b"\n")[:-1], start=1):
+        try:
+            records.append(mapping(read_json(line.decode("utf-8"))))
+        except ValueError as error:
+            raise InputError(f"{path}:{number}: is damaged ({error}); the search cannot be resumed from it", path, number) from error
+    try:
+        options = _options(records, path, fleet)
+        done, begun = _rounds(records[1:])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: is damaged ({error!r}); the search cannot be resumed from it", path) from error
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    os.ftruncate(descriptor, good)
+    os.fsync(descriptor)
+    return Journal(path, descriptor, done, begun), options
+
+
+def _options(records: Sequence[dict[str, Any]], path: Path, fleet: Fleet) -> Options:
+    if not records or records[0].get("kind") != "start" or records[0].get("schema") != SCHEMA:
+        raise InputError(f"{path}: is no journal of this version; begin a new search", path, 1)
+    head = records[0]
+    if head["inventory"] != identity(fleet):
+        raise InputError(f"{path}: is the journal of another inventory ({head['nodes']} nodes, other names, rails or leaves)", path, 1)
+    return Options(float(head["minutes"]), int(head["rounds"]), int(head["seed"]), int(head["samples"]))
+
+
+def _rounds(records: Sequence[dict[str, Any]]) -> tuple[list[Done], Round | None]:
+    """Whole rounds, and the last one that was begun and has not all of its results."""
+    done: list[Done] = []
+    head: dict[str, Any] = {}
+    trials: list[Trial] = []
+    results: list[Result] = []
+    for record in records:
+        kind = record["kind"]
+        if kind == "round":
+            head, trials, results = record, [], []
+        elif kind == "trial":
+            trials.append(_trial(record))
+        elif kind == "result":
+            results.append(_result(record))
+        elif kind == "done":
+            if len(trials) != head["trials"] or record["number"] != head["number"]:
+                raise ValueError("a round without its trials")
+            done.append(Done(_round(head, trials), tuple(results[-len(trials) :]), float(record["seconds"])))
+            head, results = {}, []
+    return done, _round(head, trials) if head and len(trials) == head["trials"] else None
+
+
+def _round(head: dict[str, Any], trials: Sequence[Trial]) -> Round:
+    return Round(int(head["number"]), tuple(trials), bool(head["apart"]))
+
+
+def _trial(record: dict[str, Any]) -> Trial:
+    found = tuple(Ask(tuple(map(str, rails)), WAYS[WAYS.index(way)]) for rails, way in record["asks"])
+    return Trial(tuple(map(str, record["nodes"])), found, int(record["samples"]))
+
+
+def _result(record: dict[str, Any]) -> Result:
+    figures = tuple(tuple(float(figure) for figure in samples) for samples in record["figures"])
+    times = {str(node): tuple(float(one) for one in gpus) for node, gpus in record["times"].items()}
+    return Result(figures, FAILURES[FAILURES.index(record["failure"])], str(record["where"]), times)
