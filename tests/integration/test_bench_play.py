@@ -145,10 +145,19 @@ def test_a_standin_program_from_look_to_bench_document(site: Site) -> None:
 def test_a_threshold_that_is_too_high(site: Site) -> None:
     site.gpus()
     site.program(f"cat {site.directory}/table.txt")
-    code, output, judged = site.run(nccl_tests_min_busbw={"all_reduce": 1000})
+    code, output, judged = site.run(nccl_tests_min_busbw={"all_reduce": 300})
     assert code != 0
     assert statuses(judged)["nccl.busbw"] == "fail"
-    assert "214.8 GB/s busbw at 1 GiB, below 1000.0" in output
+    assert "214.8 GB/s busbw at 1 GiB, below 300.0; ceiling 370.8 by NVLink (18 links a GPU)" in output
+
+
+def test_a_threshold_that_nothing_can_reach(site: Site) -> None:
+    site.gpus()
+    site.program(f"touch {site.directory}/started")
+    code, output, _judged = site.run(nccl_tests_min_busbw={"all_reduce": 1000})
+    assert code != 0
+    assert "all_reduce: 1000 GB/s is more than these nodes can reach: 370.8 GB/s" in output
+    assert not (site.directory / "started").exists()
 
 
 def test_a_standin_that_is_killed_half_way_with_a_stray(site: Site) -> None:
