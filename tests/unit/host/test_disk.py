@@ -7,7 +7,6 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,20 +68,16 @@ def test_each_disk(root: Path, place: str, options: str, text: str | None) -> No
 
 
 @NEEDS_ROOT
-def test_a_service_in_a_sandbox_is_on_no_sick_disk(root: Path) -> None:
-    """ProtectSystem=strict: all is read-only to the service, and nothing to the node."""
-    mount(root / "etc", "ro")
-    asking = ("import sys; sys.path[:0] = sys.argv[2:]; from pathlib import Path; from rooted import RootedHost; "
-              "from ansible_collections.railwright.rdma.plugins.module_utils.host.disk import refusing_disk; "
-              "host = RootedHost(Path(sys.argv[1])); print(refusing_disk(host), host.obstacle('/etc/x'))")
-    command = (sys.executable, "-c", asking, str(root), *sys.path)
-
-    def said(*before: str) -> str:
-        return subprocess.run((*before, *command), check=True, capture_output=True, text=True).stdout.strip()
-
-    own = ("unshare", "--mount", "--pid", "--fork", "--mount-proc")  # a first process that may be looked at
-    assert said(*own) == f"{READ_ONLY} {root}/etc is on a file system that is mounted read-only"
-    assert said(*own, "sh", "-c", 'unshare --mount "$@"; true', "sh") == "None None"
+def test_a_service_in_a_sandbox_is_on_no_sick_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ProtectSystem=strict: all is read-only to an unprivileged service, and nothing to the node."""
+    mount(root / "etc", "rw")
+    subprocess.run(("mount", "-o", "remount,bind,ro", root / "etc"), check=True)
+    host = RootedHost(root)
+    assert refusing_disk(host, ("/etc",)) == READ_ONLY
+    assert host.obstacle("/etc/x") == f"{root}/etc is on a file system that is mounted read-only"
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert refusing_disk(host, ("/etc",)) is None
+    assert host.obstacle("/etc/x") is None
 
 
 @NEEDS_ROOT
