@@ -67,8 +67,8 @@ class ToldHost(Host):
         usable = free if self._rows.get("user") == ["0"] else available
         return os.statvfs_result((size, size, blocks, usable, usable, files, free_files, free_files, 0, 255))
 
-    def sees_mounts(self) -> bool:
-        return self._rows.get("user", ["0"]) == ["0"]
+    def user(self) -> int:
+        return 0 if self._rows.get("user", ["0"]) == ["0"] else 1
 
     def sync_fault(self, path: str) -> int | None:
         return FAULTS.get(self._first("fault", path) or "")

@@ -15,8 +15,8 @@ import yaml
 from ansible.errors import AnsibleError
 from ansible.plugins.inventory import detect_range, expand_hostname_range
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import is_address
 from railwright.exitcodes import InputError
 from railwright.inventory_text import Condensed, condensed, understood
 from railwright.inventory_yaml import MERGE, TEXT, compose, items, read, same_value, wrong

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import SpecBuilder, validate_site
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import is_address
 from railwright.inventories import Given
 from railwright.inventory import GROUP, Inventory, Untemplated, load_inventory, uncollected
 from railwright.inventory_index import Definition, Origin, is_host_name, unread

@@ -52,7 +52,7 @@ def refusing_disk(host: Host, places: Sequence[str] = PLACES) -> Optional[str]:
             return "the file system of %s gives no answer" % place
         fault = host.sync_fault(place) if may_have_given_up(host, mount) else None
         free = found.f_bavail if host.user() else found.f_bfree  # blocks that are reserved are root's to use
-        fixed = host.sees_mounts() and (mount.fixed or found.f_flag & READ_ONLY)
+        fixed = not host.user() and (mount.fixed or found.f_flag & READ_ONLY)
         if mount.read_only or fixed or fault is not None:
             why = "takes no writes (I/O error)" if fault == errno.EIO else "is mounted read-only"
             return "%s %s%s" % (mount.point, why, since(host, mount.device))

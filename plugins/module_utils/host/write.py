@@ -112,13 +112,6 @@ class Writer:
                 with contextlib.suppress(OSError):  # it harms nobody: nothing reads files of this name
                     os.unlink(os.path.join(directory, name))
 
-    def sees_mounts(self) -> bool:
-        """Whether a mount that is read-only here is so for the node. To root it is, and root alone writes to it.
-
-        A service with ProtectSystem= sees its whole machine read-only, and cannot tell that it is in a sandbox.
-        """
-        return os.geteuid() == 0
-
     def obstacle(self, path: str, *, removing: bool = False) -> Optional[str]:
         """Why ``write`` or ``remove`` would fail by the marks of the file or its directory, in one sentence; None where none is found."""
         named = self.path(path)
@@ -135,7 +128,8 @@ class Writer:
             for flag, name, letter in FLAGS:
                 if _flags(place) & flag:
                     return "%s is %s; to allow it: chattr -%s %s" % (place, name, letter, place)
-        if self.sees_mounts() and os.statvfs(directory).f_flag & READ_ONLY:
+        # A service with ProtectSystem= sees its whole machine read-only; root alone writes here, and to root it is so for the node.
+        if not self.user() and os.statvfs(directory).f_flag & READ_ONLY:
             return "%s is on a file system that is mounted read-only" % directory
         return None
 
@@ -201,8 +195,7 @@ class Writer:
         _give(fd, attributes if attributes is not None else [item for item in _attributes(full) if item[0] != CAPABILITY])
         return True
 
-    @staticmethod
-    def user() -> int:
+    def user(self) -> int:
         """Whose rights this process has."""
         return os.geteuid()
 

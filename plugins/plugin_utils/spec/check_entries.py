@@ -277,7 +277,7 @@ def baseline(value: dict[str, Any], findings: Findings) -> dict[str, Any]:
         findings.error(f"nccl_tests_baseline.{name}", None, wrong, BASELINE[name][1] if name in BASELINE else ", ".join(BASELINE))
     for name, own in value.items():
         kind, allowed = BASELINE.get(name, (object, ""))
-        if not isinstance(own, kind) or isinstance(own, bool) or own in ("", {}) or (kind is int and not 0 < own < 1 << 20):
+        if not isinstance(own, kind) or isinstance(own, bool) or own in ("", {}) or (isinstance(own, int) and not 0 < own < 1 << 20):
             findings.error(f"nccl_tests_baseline.{name}", None, f"is {type_name(own)}, or empty", allowed)
     for part in ("busbw", "versions") if not findings.has_error("nccl_tests_baseline") else ():
         for name, own in value.get(part, {}).items():

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import ROCE_OVERHEAD, path_mtu_for
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Rail, Spec
 
@@ -14,7 +15,6 @@ from .check_erdma import check_modes
 from .findings import Findings, join_hosts
 from .rails import network_of
 from .schema import BY_NAME
-from .values import is_address
 
 Places = list[tuple[str, Rail]]  # (host, rail) in the order of the hosts
 

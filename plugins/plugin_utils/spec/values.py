@@ -5,7 +5,6 @@ Numbers and booleans may arrive as text (an INI inventory, a template under
 ansible-core 2.16), so text that reads as one is taken; nothing else is guessed.
 """
 
-import ipaddress
 import math
 import re
 import sys
@@ -20,15 +19,6 @@ _FALSE = ("false", "no", "off", "0")
 _SHIFTS = {"K": 10, "M": 20, "G": 30}
 LARGEST = sys.float_info.max
 LONGEST = 300  # digits: a float ends at 308, and Python turns no text of more than 4300 into a number
-
-
-def is_address(text: str) -> bool:
-    """Of IPv4 or IPv6, and no name."""
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def plain(value: Any) -> Any:
