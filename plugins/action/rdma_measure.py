@@ -45,6 +45,8 @@ class ActionModule(StepAction):
         if missing:
             raise AnsibleActionFail(f"rdma_measure: mode {mode} needs {' and '.join(missing)}")
         result.update(changed=False, verdicts=[])
+        if mode == "sample":
+            raise AnsibleActionFail("rdma_measure: mode sample is for railwright isolate; allowed in a playbook: mode run")
         if mode == "ping":
             return self._ping(node, result, variables, options)
         if mode == "gpudirect":

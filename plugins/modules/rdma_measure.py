@@ -21,6 +21,7 @@ description:
   - V(run) runs the clients one after the other on the other node, and judges the average against the thresholds in the inventory. Without a
     threshold the figure is V(skipped), never passed. On RoCE the traffic carries the traffic class of the inventory's QoS profile, as that
     of NCCL does. eRDMA in driver mode default is iWARP, whose queue pairs only RDMA-CM connects (C(-R)).
+  - V(sample) runs clients as V(run) does and judges nothing. C(railwright isolate) asks for it over its own connection; no playbook can.
   - V(stop) ends the servers that V(start) recorded, and no other process, and judges the growth of the counters. Put it under C(always).
   - V(gpudirect) runs C(ib_write_bw) between the memory of a GPU and an HCA of the same node, for every pair that is near on the PCIe tree.
     Where perftest is built without CUDA, or without DMA-BUF where that is the path, the verdict is V(unproven), never V(pass).
@@ -32,7 +33,7 @@ options:
   mode:
     description: What is measured, or which step of it.
     type: str
-    choices: [ping, start, run, stop, gpudirect]
+    choices: [ping, start, run, sample, stop, gpudirect]
     required: true
   check:
     description: The variable under which the result of M(railwright.rdma.rdma_check) was registered on every host.
@@ -93,6 +94,13 @@ pings:
 rails:
   description: For each rail with an address the MACs of others that answer for it (null when nobody could be asked), and C(dad_failed).
   returned: when O(mode=ping)
+  type: list
+  elements: dict
+samples:
+  description:
+    - For each client its C(figure) in Gb/s or us, or C(why) there is none.
+    - C(hung) where the connection came up and nothing moved.
+  returned: when O(mode=sample)
   type: list
   elements: dict
 open_ports:

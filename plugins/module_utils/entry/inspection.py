@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The answer of a module that only reads, where no AnsibleModule is: the controller asked over its own ssh (entry/boot.py)."""
+"""The answer of a module that sets nothing, where no AnsibleModule is: the controller asked over its own ssh (entry/boot.py)."""
 
 import importlib
 from typing import Any, Dict, NoReturn
 
-from .options import CHECK, STATE, Options
+from .options import CHECK, MEASURE, STATE, Options
 from .response import fit, respond
 
 # module -> its options, and the file here that holds its body: imported when it is asked for, so that facts load nothing of a plan.
-MODULES: Dict[str, Any] = {"rdma_check": (CHECK, "check"), "rdma_facts": ({}, "facts"), "rdma_state": (STATE, "state")}
-READING = ("plan", "explain", "container", "verdicts", "drift", None)  # modes; what changes a node goes by Ansible alone
+MODULES: Dict[str, Any] = {
+    "rdma_check": (CHECK, "check"), "rdma_facts": ({}, "facts"), "rdma_state": (STATE, "state"), "rdma_measure": (MEASURE, "measure"),
+}
+# What sets something on a node goes by Ansible alone. A measurement starts programs that end by themselves, and sets nothing.
+MODES = ("plan", "explain", "container", "verdicts", "drift", "start", "sample", "stop", None)
 
 
 class Call:
@@ -36,8 +39,8 @@ def answer(spec: Dict[str, Any], call: Dict[str, Any]) -> Dict[str, Any]:
     ``derived`` for the Spec out of more than the node's own part of the inventory."""
     options, file = MODULES[call["module"]]
     given = call["given"]
-    if given.get("mode") not in READING:
-        raise ValueError("%s is no mode that only reads" % given.get("mode"))
+    if given.get("mode") not in MODES:
+        raise ValueError("%s is no mode of a scan" % given.get("mode"))
     body = importlib.import_module("%s.%s" % (__package__, file)).answer
     asked = Call(call["module"], options, dict(given, spec=dict(spec, **call["derived"])))
     try:

@@ -32,6 +32,11 @@ def run_measurement(host: Host, request: Request) -> Dict[str, Any]:
     return {"verdicts": as_dicts(verdicts)}
 
 
+def sample(host: Host, request: Request) -> Dict[str, Any]:
+    return {"samples": perftest_node.sample_clients(
+        host, request["peer"], tests_of(request), request["open_ports"], options_of(request))}
+
+
 def stop(host: Host, request: Request) -> Dict[str, Any]:
     verdicts, ended, traffic = perftest_node.stop(
         host, request["node"], request["peer"], ports_of(request), request["lossless"], request["why_not"])
@@ -57,7 +62,7 @@ def options_of(request: Request) -> Options:
 
 
 MODES: Dict[str, Callable[[Host, Request], Dict[str, Any]]] = {
-    "ping": ping, "start": start, "run": run_measurement, "stop": stop, "gpudirect": gpudirect,
+    "ping": ping, "start": start, "run": run_measurement, "sample": sample, "stop": stop, "gpudirect": gpudirect,
 }
 
 

@@ -26,7 +26,7 @@ DRAIN: Options = {
     "timeout_s": {"type": "int", "default": 0},
 }
 MEASURE: Options = {
-    "mode": {"type": "str", "choices": ["ping", "start", "run", "stop", "gpudirect"], "required": True},
+    "mode": {"type": "str", "choices": ["ping", "start", "run", "sample", "stop", "gpudirect"], "required": True},
     "schedule": {"type": "dict"},
     **{name: {"type": "str"} for name in ("check", "started", "ping")},
     "round": {"type": "int", "default": 0},

@@ -231,6 +231,11 @@ def reason(rc: int, out: str, err: str, address: str) -> str:
     return "%s (rc %d, server %s)" % ((telling or [line for line in lines if line] or ["no output"])[0][:200], rc, address)
 
 
+def stalled(rc: int, out: str, err: str) -> bool:
+    """Whether the connection came up and nothing moved: it was ended at its time, or the queue pair gave up sending again."""
+    return rc in (124, 137) or "Failed status 12" in out + err  # IBV_WC_RETRY_EXC_ERR, as perftest prints every completion's error
+
+
 class Limits(NamedTuple):
     """By inventory key: the threshold, and what the catalogue says where the inventory has none (its source, or why there is none)."""
 

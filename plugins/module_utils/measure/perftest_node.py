@@ -24,7 +24,7 @@ from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
 from . import counter_verdicts
 from .counter_verdicts import FAULTS, LINK, SUSPECT, judge_deltas
-from .perftest import TOOLS, Limits, Measurement, Options, arguments, figure, judge_figure, life_time, reason, where_of
+from .perftest import TOOLS, Limits, Measurement, Options, arguments, figure, judge_figure, life_time, reason, stalled, where_of
 
 RUN_DIR = "/run/railwright"
 RECORD = RUN_DIR + "/perftest.json"
@@ -41,6 +41,14 @@ class Server(NamedTuple):
     pid: int
     started: str  # start time in clock ticks since boot, from /proc/PID/stat: a recycled pid differs
     argv: List[str]
+
+
+class Sample(NamedTuple):
+    """What a client measured."""
+
+    figure: Optional[float]  # Gb/s or us; None without one
+    why: str  # there is none
+    hung: bool  # the connection came up, and nothing moved over it
 
 
 def check_test(test: Measurement) -> None:
@@ -150,6 +158,27 @@ def run_clients(
 
 
 def _client(host: Host, node: str, peer: str, test: Measurement, tool: str, options: Options, limits: Limits) -> Verdict:
+    sample = _sample(host, peer, test, tool, options)
+    return judge_figure(node, peer, test, limits, sample.figure, sample.why)
+
+
+def sample_clients(
+    host: Host, peer: str, tests: Sequence[Measurement], open_ports: Sequence[int], options: Options
+) -> List[Dict[str, Any]]:
+    """A Sample for each test, one after the other: whoever compares many nodes judges them. ``open_ports``: where the peer listens."""
+    found = []
+    for test in tests:
+        check_test(test)
+        tool = host.which(TOOLS[test.name])
+        if test.tcp_port not in open_ports or tool is None:
+            missing = "%s is not installed" % TOOLS[test.name] if tool is None else "no server on %s" % peer
+            found.append(Sample(None, missing, False))
+        else:
+            found.append(_sample(host, peer, test, tool, options))
+    return [dict(sample._asdict()) for sample in found]
+
+
+def _sample(host: Host, peer: str, test: Measurement, tool: str, options: Options) -> Sample:
     report = "%s/client-%d.json" % (RUN_DIR, test.tcp_port)
     json_options = ("--out_json", "--out_json_file=" + report) if "--out_json_file" in host.run([tool, "--help"], timeout=10).out else ()
     host.write(report, "", 0o600)  # also makes the directory; an old report must not be read as a new one
@@ -158,10 +187,10 @@ def _client(host: Host, node: str, peer: str, test: Measurement, tool: str, opti
         found = figure(test.name, result.out, host.read(report)) if result.ok else None
     finally:
         host.remove(report)
-    why = "no figure in its output"
-    if not result.ok:
-        why = reason(result.rc, result.out, result.err, "%s (%s)" % (peer, test.address))
-    return judge_figure(node, peer, test, limits, found, why)
+    if result.ok:
+        return Sample(found, "" if found is not None else "no figure in its output", False)
+    why = reason(result.rc, result.out, result.err, "%s (%s)" % (peer, test.address))
+    return Sample(None, why, stalled(result.rc, result.out, result.err))
 
 
 def stop(

@@ -16,10 +16,10 @@ class Keys:
     @overload
     def __getitem__(self, key: Literal[
         "ai_environment_extra_index_urls", "ai_environment_packages", "consent", "cuda_packages",
-        "firewall_peers", "nccl_tests_collectives", "nccl_tests_slurm_options", "pci_tuning_kernel_args",
-        "rdma_stack_allow_removal", "rdma_stack_extra_modules", "rdma_stack_extra_packages",
-        "ssh_mesh_addresses", "upgrade_canary", "upgrade_drain_command", "upgrade_drained_command",
-        "upgrade_undrain_command"]) -> List[str]: ...
+        "firewall_peers", "leaves", "nccl_tests_collectives", "nccl_tests_slurm_options",
+        "pci_tuning_kernel_args", "rdma_stack_allow_removal", "rdma_stack_extra_modules",
+        "rdma_stack_extra_packages", "ssh_mesh_addresses", "upgrade_canary", "upgrade_drain_command",
+        "upgrade_drained_command", "upgrade_undrain_command"]) -> List[str]: ...
     @overload
     def __getitem__(self, key: Literal[
         "gpu_driver_fabricmanager"]) -> Optional[bool]: ...
@@ -48,9 +48,9 @@ class Keys:
     @overload
     def __getitem__(self, key: Literal[
         "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "firewall_manage",
-        "gpu_driver_persistence", "gpudirect_traffic", "host_tuning_numa_balancing", "keep_code", "nccl_hold",
-        "nccl_tests_check", "nccl_tests_shared", "network_manage_addresses", "network_opensm",
-        "rdma_stack_kernel_hold", "roce_qos_force_tc", "roce_qos_manage", "ssh_post_quantum",
+        "gpu_driver_persistence", "gpudirect_traffic", "host_tuning_numa_balancing", "keep_code",
+        "leaf_per_rail", "nccl_hold", "nccl_tests_check", "nccl_tests_shared", "network_manage_addresses",
+        "network_opensm", "rdma_stack_kernel_hold", "roce_qos_force_tc", "roce_qos_manage", "ssh_post_quantum",
         "validate_perftest"]) -> bool: ...
     @overload
     def __getitem__(self, key: Literal[

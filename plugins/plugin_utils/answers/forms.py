@@ -194,6 +194,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "rdma_facts": {"": {"rdma": FACTS}},
     "rdma_measure": {
         "ping": {"pings": [Map(DATA)], "rails": [Map(DATA)]}, "gpudirect": VERDICTS, "run": VERDICTS,
+        "sample": {"samples": [{"figure": maybe(float), "why": str, "hung": bool}]},
         "start": {**VERDICTS, "open_ports": [PORT]}, "stop": {**VERDICTS, "traffic": [TRAFFIC], "ended": int},
     },
     "rdma_packages": {

@@ -45,6 +45,14 @@ SITE = (
         "rdma-core's udev rules rename devices (mlx5_0, rocep26s0); see docs/reference/inventory.md", elements="dict",
         form="a list of {name, match: {pci, mac or guid}, address}",
         example=[{"name": "rail0", "match": {"pci": "0000:1a:00.0"}, "address": "192.0.2.11/28"}]),
+    Key("rdma_leaves", "list", [],
+        "Groups of the inventory, each with the nodes behind one leaf switch. `railwright isolate` tells a slow switch from slow nodes by "
+        "them.",
+        "choice: most inventories have such groups (racks, pods, scalable units)", elements="str", form="a list of groups of the inventory",
+        example=["rack1", "rack2"]),
+    Key("rdma_leaf_per_rail", "bool", False,
+        "Whether each rail of such a group has a leaf switch of its own (a rail-optimised fabric), and not all of them one.",
+        "NVIDIA (DGX SuperPOD reference architecture: rail-optimised); choice of false"),
     Key("rdma_nccl_profile", "str", None,
         "Set of NCCL variables, of a fabric or a cloud; `railwright explain profile` lists them. Unset: the fabric's own (roce, "
         "infiniband, erdma-native).", "docs/reference/profiles.md", pattern=NAME, form="the name of a profile"),

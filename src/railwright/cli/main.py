@@ -35,6 +35,7 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
         ("drift", "what differs from the inventory; only reads"),
         ("validate", "links, GIDs, pings, perftest; short traffic on the rails"),
         ("bench", "nccl-tests over all GPUs; the nodes are busy"),
+        ("isolate", "which node, rail, path or switch is slow; the rails are busy"),
     ),
     "Prepare": (
         ("init", "write a commented inventory"),

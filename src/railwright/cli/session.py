@@ -89,7 +89,7 @@ class Session:
             return self.run(playbook, extra_vars)
         from railwright.scan.questions import QUESTIONS
 
-        scanned = self._scanned(QUESTIONS[playbook] if question is None else question(judged), judged)
+        scanned = self.ask_all(QUESTIONS[playbook] if question is None else question(judged), judged)
         outcome = scanned.outcome
         if scanned.by_ansible:
             outcome.hosts.update(self.run(playbook, extra_vars, scanned.by_ansible).hosts)
@@ -105,10 +105,11 @@ class Session:
         from railwright.scan.questions import QUESTIONS
 
         with TemporaryDirectory(prefix="railwright-") as private:
-            self._scanned(QUESTIONS[playbook], judged, partial(keep_answer, Path(private)))
+            self.ask_all(QUESTIONS[playbook], judged, partial(keep_answer, Path(private)))
             return self.run(playbook, {**(extra_vars or {}), VARIABLE: private})
 
-    def _scanned(self, question: Question, judged: Judged, keep: Keep | None = None) -> ScannedInventory:
+    def ask_all(self, question: Question, judged: Judged, keep: Keep | None = None) -> ScannedInventory:
+        """One question to every node over our own ssh, with live progress. ``keep`` gets what a node answered."""
         from railwright.progress import shown
         from railwright.scan.nodes import scan_inventory
 

@@ -105,16 +105,20 @@ class Scanned(NamedTuple):
 Keep = Callable[[str, dict[str, Any]], None]  # (node, the result of its last step, which did not fail)
 
 
-def scan(question: Question, nodes: Iterable[Node], listener: Listener | None, echo: Echo | None, keep: Keep | None = None) -> Scanned:
+def scan(
+    question: Question, nodes: Iterable[Node], listener: Listener | None, echo: Echo | None, keep: Keep | None = None,
+    at_once: int = AT_ONCE,
+) -> Scanned:  # fmt: skip
     """Ask every node. Raises KeyboardInterrupt."""
-    run = _Scan(question, Collector(listener, echo), keep)
+    run = _Scan(question, Collector(listener, echo), keep, at_once)
     asyncio.run(run.all(list(nodes)))
     run.tell("playbook_on_stats", processed={})
     return Scanned(run.collector.finish(), run.by_ansible, run.transport.classical)
 
 
 class _Scan:
-    def __init__(self, question: Question, collector: Collector, keep: Keep | None) -> None:
+    def __init__(self, question: Question, collector: Collector, keep: Keep | None, at_once: int) -> None:
+        self._at_once = at_once
         self.collector, self.by_ansible = collector, dict[str, str]()
         self._question, self._logins, self._word, self._keep = question, Logins(), secrets.token_hex(16), keep
         self.transport = TRANSPORT(self._logins, self._word)
@@ -132,7 +136,7 @@ class _Scan:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _number in range(min(AT_ONCE, len(nodes))):
+                for _number in range(min(self._at_once, len(nodes))):
                     group.create_task(work())
         finally:
             await self.transport.close()

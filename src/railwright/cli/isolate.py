@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright isolate``: which node, rail, path or switch is slow, found by rounds of measured pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from railwright.cli import console, verdicts
+from railwright.cli.changes import nodes_line
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
+from railwright.cli.session import Judged, Session, concluded, heading, node_counts
+from railwright.exitcodes import ExitCode, InputError
+from railwright.isolate import journal
+from railwright.isolate.model import Finding, Fleet, Options, make_fleet
+from railwright.isolate.solve import Outcome, Search
+from railwright.runs import site_name
+from railwright.writing import xdg
+
+if TYPE_CHECKING:
+    from railwright.events import RunOutcome
+    from railwright.isolate.perftest import Site
+
+HELP = """Find slow or failing parts: a node, a rail, one direction of it, a path, a leaf switch, a link that flaps.
+
+Pairs of nodes measure each other with perftest, all at once, round by round; whoever was slow is measured again with partners that proved \
+good. No setting is changed, but the rails are busy: nodes with jobs do not belong here (--limit). Ctrl-C stops it, and --resume goes on. \
+Ends 0 when every part is good, 1 when one is not or could not be told, 3 when a node does not answer.
+
+\b
+Examples:
+  railwright isolate -i mycluster
+  railwright isolate -i mycluster --limit 'rack3:!gpu7' --minutes 10
+  railwright isolate -i mycluster --resume
+"""
+
+MINUTES_HELP = "How long it may take: no round begins that would not end in time."
+ROUNDS_HELP = "How many rounds at most."
+SAMPLES_HELP = "How often each figure is measured, a second each. Default: five."
+AT_ONCE_HELP = "How many pairs measure at the same time. 1 where the nodes share what they run on, as virtual machines do."
+SEED_HELP = "Draws other pairs."
+RESUME_HELP = "Go on with the last search of this inventory, with the options that it was begun with."
+BLAMED = ("node", "rail", "direction", "pair", "leaf", "plane", "flapping", "late gpu", "hang")
+
+Minutes = Annotated[float, typer.Option("--minutes", min=1, max=1440, metavar="N", help=MINUTES_HELP)]
+Rounds = Annotated[int, typer.Option("--rounds", min=1, max=100, metavar="N", help=ROUNDS_HELP)]
+Samples = Annotated[int, option("--samples", min=1, max=15, metavar="N", help=SAMPLES_HELP)]
+AtOnce = Annotated[int, option("--at-once", min=1, max=4096, metavar="PAIRS", help=AT_ONCE_HELP)]
+Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help=SEED_HELP)]
+Resume = Annotated[bool, typer.Option("--resume", help=RESUME_HELP)]
+
+
+def command(
+    inventory: Inventory, limit: Limit = None, minutes: Minutes = 20.0, rounds: Rounds = 8, samples: Samples = 0, at_once: AtOnce = 1024,
+    seed: Seed = 1, resume: Resume = False, form: OutputFormat = Format.TEXT,
+) -> None:  # fmt: skip
+    session = Session("isolate", inventory, limit, form)
+    judged = session.judge()
+    leaves = leaves_of(judged)
+    if len(judged.inventory.hosts) < 2:
+        raise InputError("isolate measures nodes against each other, and one node is all that was given; allowed: two nodes or more")
+    place = last_journal(session) if resume else journals() / f"{site_name(session.inventory)}-{session.id}.jsonl"
+    sites, outcome = measurable(session, judged)
+    fleet = make_fleet(list(judged.inventory.hosts), shared_rails(sites), leaves, "perftest")
+    book, options = journal.reopen(place, fleet) if resume else new_journal(place, fleet, Options(minutes, rounds, seed, samples))
+    try:
+        found, counted = searched(fleet, sites, book, options, at_once)
+    except KeyboardInterrupt:
+        console.note(f"what was measured is kept: railwright isolate -i {session.inventory} --resume goes on")
+        raise
+    finally:
+        book.close()
+    outcome.verdicts = [*map(as_verdict, found.findings), *counted]
+    stopped = [ExitCode.FAILED] if not found.clean else []
+    end = concluded(outcome, lambda _host: {}, lambda _nodes: {"findings": len(found.findings), "rounds": found.rounds}, codes=stopped)
+    document = isolate_document(fleet, found)
+    session.store(end, outcome.verdicts)
+    place.unlink(missing_ok=True)
+    session.show(end, lambda: show(found, outcome), isolate=document, verdicts=verdicts.ordered(outcome.verdicts))
+    raise typer.Exit(end.code)
+
+
+def journals() -> Path:
+    return xdg("XDG_STATE_HOME", ".local/state") / "railwright" / "isolate"
+
+
+def last_journal(session: Session) -> Path:
+    found = sorted(journals().glob(f"{site_name(session.inventory)}-*.jsonl"))
+    if not found:
+        raise InputError("--resume: no search of this inventory was interrupted; allowed: a new one, without --resume")
+    return found[-1]
+
+
+def new_journal(place: Path, fleet: Fleet, options: Options) -> tuple[journal.Journal, Options]:
+    return journal.create(place, fleet, options), options
+
+
+def leaves_of(judged: Judged) -> dict[str, Collection[str | tuple[str, str]]]:
+    """Leaf -> its nodes, or its (node, rail) where each rail has switches of its own; {} where the inventory does not say."""
+    spec = next(iter(judged.specs.values()))
+    found: dict[str, Collection[str | tuple[str, str]]] = {}
+    for group in spec["rdma_leaves"]:
+        members = [node for node in judged.inventory.groups.get(group, ()) if node in judged.inventory.hosts]
+        if group not in judged.inventory.groups or (not members and judged.inventory.limit is None):
+            what = "no group of this name has" if group not in judged.inventory.groups else "none of its hosts is"
+            raise InputError(f"rdma_leaves: {group}: {what} a node of group rdma; allowed: groups of the inventory with nodes")
+        if spec["rdma_leaf_per_rail"]:
+            for rail in [rail.name for rail in spec.rails]:
+                found[f"{group} {rail}"] = [(node, rail) for node in members]
+        elif members:
+            found[group] = members
+    return found
+
+
+def measurable(session: Session, judged: Judged) -> tuple[dict[str, Site], RunOutcome]:
+    """Every node that answers, with its rails as it sees them."""
+    from railwright.isolate.perftest import Site
+    from railwright.scan.nodes import nodes_of
+    from railwright.scan.questions import QUESTIONS
+
+    views: dict[str, dict[str, Any]] = {}
+    scanned = session.ask_all(QUESTIONS["validate"], judged, views.__setitem__)
+    for name in scanned.by_ansible:
+        scanned.outcome.hosts.pop(name, None)
+        console.note(f"{name}: is not measured: isolate reaches nodes over its own ssh alone, and this one by Ansible only")
+    nodes = {node.name: node for node in nodes_of(judged.inventory, judged.specs) if node.name in views}
+    return {name: Site(node, views[name]) for name, node in nodes.items()}, scanned.outcome
+
+
+def shared_rails(sites: Mapping[str, Site]) -> list[str]:
+    """Names of rails that all nodes have, in the order of the first."""
+    names = [[str(rail["name"]) for rail in site.view["rails"]] for site in sites.values()]
+    shared = [name for name in names[0] if all(name in others for others in names)] if names else []
+    if not shared:
+        raise InputError("there is no rail that all nodes share by name, and so nothing to compare" if names else "no node answered")
+    return shared
+
+
+def searched(
+    fleet: Fleet, sites: Mapping[str, Site], book: journal.Journal, options: Options, at_once: int
+) -> tuple[Outcome, list[dict[str, Any]]]:  # fmt: skip
+    from railwright.isolate.perftest import PerftestLauncher
+
+    launcher = PerftestLauncher(sites, at_once, console.note)
+    return Search(fleet, launcher, book, options, console.note).run(), launcher.verdicts
+
+
+def as_verdict(finding: Finding) -> dict[str, Any]:
+    status = "fail" if finding.kind in BLAMED else "unknown"
+    node = finding.nodes[0] if len(finding.nodes) == 1 else ""
+    return {"check": "isolate.part", "node": node, "hca": None, "port": None, "subject": finding.rail or finding.leaf or finding.kind,
+            "status": status, "expected": "like the others", "found": round(finding.share, 3), "message": finding.text}  # fmt: skip
+
+
+def isolate_document(fleet: Fleet, found: Outcome) -> dict[str, Any]:
+    return {"findings": [finding._asdict() for finding in found.findings]}
+
+
+def show(found: Outcome, outcome: RunOutcome) -> None:
+    for _name, host in sorted(outcome.hosts.items()):
+        if host.status != "ok":
+            heading(host)
+    for finding in found.findings:
+        console.say(console.styled(finding.kind, "node"), finding.text)
+    if found.stopped:
+        console.say(console.styled("stopped", "node"), found.stopped)
+    if found.clean:
+        console.say("every part is as fast as its like")
+    console.say(f"{found.rounds} rounds, {found.trials} pairs measured, {found.seconds:.0f} s, {found.node_minutes:.1f} node-minutes")
+    console.say(nodes_line(node_counts(outcome)))

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Rounds of perftest over our own ssh: servers on both nodes of each pair, clients forth and then back, rail by rail.
+
+Between the steps stands a barrier, as in validate: no client starts before the servers listen, and only one way is measured at a time.
+Servers end by themselves after a bounded time, whatever becomes of the controller. Counters are read before and after, and judged.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement, plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import ports_of, profile_of, sizes_of
+from railwright.isolate.model import Result, Round, Trial
+from railwright.scan.questions import Question, module_step
+from railwright.scan.scan import Node, scan
+
+SECONDS = 1  # a sample; their median counts, and five short ones see an odd moment that a long one averages in
+AT_ONCE = 1024  # pairs; while they measure, their connections only wait
+SHOWN = 3  # reasons of a round
+TASKS = {"start": "Start the servers", "sample": "Run the clients", "stop": "Stop the servers and read the counters"}
+Answers = dict[str, dict[str, Any]]
+
+
+class Site(NamedTuple):
+    """A node, and what ``rdma_check`` said of it: its rails and facts."""
+
+    node: Node
+    view: Mapping[str, Any]
+
+
+class Leg(NamedTuple):
+    """One question of a trial: the same test so many times, each on a TCP port of its own."""
+
+    trial: int
+    ask: int
+    server: str
+    client: str
+    serving: tuple[Measurement, ...]
+    asking: tuple[Measurement, ...]
+
+
+class PerftestLauncher:
+    """``verdicts``: of counters that grew meanwhile, those that did not pass; the first of each rail."""
+
+    def __init__(self, sites: Mapping[str, Site], at_once: int, tell: Callable[[str], None]) -> None:
+        self._sites, self._at_once, self._tell = sites, at_once, tell
+        self._running: set[str] = set()
+        self._counters: dict[tuple[str, ...], dict[str, Any]] = {}
+        self._why: dict[str, str] = {}  # node -> why it gave no figure in this round
+
+    @property
+    def verdicts(self) -> list[dict[str, Any]]:
+        return list(self._counters.values())
+
+    def run(self, round_: Round) -> list[Result]:
+        self._why = {}
+        size = 1 if round_.apart else self._at_once
+        results = []
+        for begin in range(0, len(round_.trials), size):
+            results += self._together(round_.trials[begin : begin + size])
+        for node, why in list(self._why.items())[:SHOWN]:
+            self._tell(f"round {round_.number}: {node}: {why}")
+        if len(self._why) > SHOWN:
+            self._tell(f"round {round_.number}: and {len(self._why) - SHOWN} more nodes without a figure")
+        return results
+
+    def stop(self) -> None:
+        nodes, self._running = self._running, set()
+        answers = self._ask("stop", {node: self._about(node) for node in sorted(nodes)})
+        for verdict in (item for found in answers.values() for item in found["verdicts"]):
+            if verdict["status"] not in ("pass", "skipped"):
+                self._counters.setdefault((str(verdict["check"]), str(verdict["node"]), str(verdict["hca"]), str(verdict["port"])), verdict)
+
+    def _together(self, trials: Sequence[Trial]) -> list[Result]:
+        legs = [leg for number, trial in enumerate(trials) for leg in self._legs(number, trial)]
+        self._running = {node for trial in trials for node in trial.nodes}
+        requests = {}
+        for node in sorted(self._running):
+            serving = [test for leg in legs if leg.server == node for test in leg.serving]
+            own = serving + [test for leg in legs if leg.client == node for test in leg.asking]
+            requests[node] = {**self._about(node, own), "serve": bool(serving), "tests": as_dicts(serving)}
+        started = self._ask("start", requests)
+        figures: dict[tuple[int, int], tuple[float, ...]] = {}
+        for way in ("forth", "back"):
+            clients: dict[str, list[Leg]] = defaultdict(list)
+            for leg in legs:
+                if trials[leg.trial].asks[leg.ask].way == way and {leg.server, leg.client} <= started.keys():
+                    clients[leg.client].append(leg)
+            figures.update(self._sampled(clients, started))
+        away = {node for node in self._running if node not in started}
+        self.stop()
+        return [self._result(trial, number, figures, away) for number, trial in enumerate(trials)]
+
+    def _sampled(self, clients: Mapping[str, Sequence[Leg]], started: Answers) -> dict[tuple[int, int], tuple[float, ...]]:
+        requests = {}
+        for client, legs in clients.items():
+            server = legs[0].server
+            requests[client] = {
+                "peer": server, "tests": as_dicts([test for leg in legs for test in leg.asking]),
+                "open_ports": started[server]["open_ports"], "options": self._sizes(server),
+            }
+        found = {}
+        for client, answer in self._ask("sample", requests).items():
+            samples = list(answer["samples"])
+            if len(samples) != len(requests[client]["tests"]):
+                self._why.setdefault(client, "its answer is not one to what it was asked")
+                continue
+            for leg in clients[client]:
+                own, samples = samples[: len(leg.asking)], samples[len(leg.asking) :]
+                if why := next((item["why"] for item in own if item["figure"] is None), None):
+                    self._why.setdefault(client, f"{leg.asking[0].rail} to {leg.server}: {one_line(why)}")
+                found[leg.trial, leg.ask] = tuple(float(item["figure"] or 0) for item in own if item["figure"] or item["hung"])
+        return found
+
+    def _result(self, trial: Trial, number: int, found: Mapping[tuple[int, int], tuple[float, ...]], away: set[str]) -> Result:
+        if gone := [node for node in trial.nodes if node in away]:
+            return Result((), "unreachable", gone[0])
+        figures = tuple(found.get((number, ask), ()) for ask in range(len(trial.asks)))
+        moved = any(figure for samples in figures for figure in samples)
+        hung = any(figures) and not moved
+        return Result(figures, "hang" if hung else "" if moved else "launch")
+
+    def _legs(self, number: int, trial: Trial) -> list[Leg]:
+        """The tests that both nodes can run; a rail that one of them cannot has none, and so no figure."""
+        legs = []
+        ports = {node: int(self._sites[node].node.spec["validate_port"]) for node in trial.nodes}
+        for place, ask in enumerate(trial.asks):
+            server, client = trial.nodes[::-1] if ask.way == "forth" else trial.nodes
+            own, theirs = ([rail for rail in self._sites[node].view["rails"] if rail["name"] == ask.rails[0]] for node in (client, server))
+            serving, asking, left = plan_tests(own, theirs, ports[server])
+            if not serving:
+                self._why.setdefault(client, f"{ask.rails[0]} to {server}: {left[0][1] if left else 'it has no such rail'}")
+                continue
+            profile, _why_not = profile_of(self._sites[server].node.spec)
+            tclass = profile.tc if profile else None
+            places = range(ports[server], ports[server] + trial.samples)
+            ports[server] = places.stop
+            serve, request = (tuple(test._replace(tcp_port=port, tclass=tclass) for port in places) for test in (serving[0], asking[0]))
+            legs.append(Leg(number, place, server, client, serve, request))
+        return legs
+
+    def _about(self, node: str, tests: Sequence[Measurement] = ()) -> dict[str, Any]:
+        site = self._sites[node]
+        profile, why_not = profile_of(site.node.spec)
+        ports = ports_of(dict(site.view), list(tests) or self._all_ports(node))
+        return {"peer": "its partners", "ports": ports, "options": self._sizes(node),
+                "lossless": list(profile.lossless) if profile else [], "why_not": why_not}  # fmt: skip
+
+    def _all_ports(self, node: str) -> list[Measurement]:
+        rails = [rail for rail in self._sites[node].view["rails"] if rail["hca"] is not None and rail["port"] is not None]
+        return [Measurement("write_bw", rail["label"], rail["hca"], rail["port"], None, 0, "") for rail in rails]
+
+    def _sizes(self, node: str) -> dict[str, Any]:
+        return {**sizes_of(self._sites[node].node.spec), "seconds": SECONDS}
+
+    def _ask(self, mode: str, requests: Mapping[str, dict[str, Any]]) -> Answers:
+        """Answers of the nodes that gave one."""
+        answers: Answers = {}
+        if not requests:
+            return answers
+        question = Question("rdma_measure", TASKS[mode], lambda node, _spec: {"mode": mode, "node": node, **requests[node]}, module_step)
+        nodes = [self._sites[node].node for node in requests]
+        found = scan(question, nodes, None, None, answers.__setitem__, at_once=min(len(nodes), 2 * AT_ONCE))
+        for node in [node for node in requests if node not in answers]:
+            host = found.outcome.hosts.get(node)
+            self._why.setdefault(node, one_line(found.by_ansible.get(node) or (host.message if host else "") or "no answer"))
+        return answers
