@@ -305,3 +305,29 @@ def test_lost_packets_are_judged_over_the_time_between_start_and_stop(host: Node
 def test_without_a_baseline_nothing_is_judged(host: Node, baseline: str) -> None:
     host.write(perftest_node.RECORD, baseline)
     assert perftest_node.stop(host, "node2", "node1", [PORT], LOSSLESS) == ([], 0, [])
+
+
+def test_samples_are_told_as_they_are(host: Node, bandwidth: Measurement) -> None:
+    """Each on a server of its own; what has no server is no figure, and says why."""
+    more = bandwidth._replace(tcp_port=free_port())
+    _verdicts, ports = perftest_node.start(host, "node2", "node1", [bandwidth, more], [PORT], OPTIONS)
+    other = bandwidth._replace(tcp_port=free_port())
+    found = perftest_node.sample_clients(host, "node2", [bandwidth, more, other], ports, OPTIONS)
+    assert found == [
+        {"figure": 96.42, "why": "", "hung": False}, {"figure": 96.42, "why": "", "hung": False},
+        {"figure": None, "why": "no server on node2", "hung": False},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("says", ["sleep 9", "echo ' Completion with error at client'; echo ' Failed status 12: wr_id 0 syndrom 0x81'; exit 1"])
+def test_a_client_that_moves_nothing_hung(host: Node, bandwidth: Measurement, says: str) -> None:
+    tool = Path(str(host.which("ib_write_bw")))
+    tool.write_text(f'#!/bin/sh\ncase "$*" in --help) exit 0;; esac\n{says}\n')
+    found = perftest_node.sample_clients(host, "node2", [bandwidth], [bandwidth.tcp_port], OPTIONS._replace(timeout=2))
+    assert [(item["figure"], item["hung"]) for item in found] == [(None, True)]
+
+
+def test_a_client_that_cannot_connect_did_not_hang(host: Node, bandwidth: Measurement) -> None:
+    found = perftest_node.sample_clients(host, "node2", [bandwidth], [bandwidth.tcp_port], OPTIONS)
+    assert [(item["figure"], item["hung"]) for item in found] == [(None, False)]
+    assert "Couldn't connect" in found[0]["why"]
