@@ -65,7 +65,7 @@ CONTROLLER = "localhost"
 
 
 def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Finding]:
-    """A canary that is none would let the whole cluster go without one."""
+    """Hosts and groups that a key names: a canary that is none would let the whole cluster go without one."""
     found = []
     managed = tuple(inventory.groups.get(GROUP, ()))
     everybody = tuple(inventory.groups.get("all", ()))
@@ -75,6 +75,10 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
             if name not in known:
                 said = f"is no host of group {GROUP}{did_you_mean(name, managed)}"
                 found.append(Finding(host, f"upgrade_canary[{index}]", name, said, f"hosts of group {GROUP}", "error"))
+        for index, name in enumerate(spec["leaves"]):
+            if known.isdisjoint(inventory.groups.get(name, ())):
+                said = "has no host of group rdma" if name in inventory.groups else f"is no group{did_you_mean(name, tuple(inventory.groups))}"
+                found.append(Finding(host, f"rdma_leaves[{index}]", name, said, "groups of the inventory, each with nodes", "error"))
         asked = spec["nccl_tests_slurm_host"]
         if asked is not None and asked not in known:
             said = f"is no host of group {GROUP}, so no run has it{did_you_mean(asked, managed)}"

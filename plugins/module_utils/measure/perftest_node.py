@@ -31,6 +31,7 @@ RECORD = RUN_DIR + "/perftest.json"
 READY_S = 20.0  # a server listens within milliseconds on hardware; an emulated node needs seconds
 POLL_S = 0.1
 CM_SETTLE_S = 3.0  # a listener of RDMA-CM is in no table of /proc: a server that is alive after this has one
+EACH = ("-Q", "1")  # every message completes: by the hundred, as is perftest's way, a second of a slow link is a handful of steps
 COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + counter_verdicts.NAMES))
 DEVICE = re.compile(r"^[A-Za-z0-9_.\-]{1,64}$")
 
@@ -174,16 +175,16 @@ def sample_clients(
             missing = "%s is not installed" % TOOLS[test.name] if tool is None else "no server on %s" % peer
             found.append(Sample(None, missing, False))
         else:
-            found.append(_sample(host, peer, test, tool, options))
+            found.append(_sample(host, peer, test, tool, options, EACH))
     return [dict(sample._asdict()) for sample in found]
 
 
-def _sample(host: Host, peer: str, test: Measurement, tool: str, options: Options) -> Sample:
+def _sample(host: Host, peer: str, test: Measurement, tool: str, options: Options, extra: Tuple[str, ...] = ()) -> Sample:
     report = "%s/client-%d.json" % (RUN_DIR, test.tcp_port)
     json_options = ("--out_json", "--out_json_file=" + report) if "--out_json_file" in host.run([tool, "--help"], timeout=10).out else ()
     host.write(report, "", 0o600)  # also makes the directory; an old report must not be read as a new one
     try:
-        result = host.run(arguments(test, options, tool, test.address, json_options), timeout=float(options.timeout))
+        result = host.run(arguments(test, options, tool, test.address, extra + json_options), timeout=float(options.timeout))
         found = figure(test.name, result.out, host.read(report)) if result.ok else None
     finally:
         host.remove(report)

@@ -22,7 +22,8 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 def gpu_facts(host: Host, gpus: Sequence[Gpu]) -> List[Dict[str, Any]]:
     """The facts of every GPU; name, uuid and NVLinks only the loaded driver knows."""
     found = []
-    nvlinks = nvlinks_up(host) if gpus and loaded_driver(host).version is not None else {}
+    loaded = gpus and loaded_driver(host).version is not None
+    nvlinks = nvlinks_up(host) if loaded and smi_rows(host, PERSISTENCE) is not None else {}  # one that hangs is not waited for twice
     for gpu in gpus:
         information = _fields(host.read(_INFORMATION % gpu.pci, 4096))
         uuid = information.get("GPU UUID", "")
@@ -51,6 +52,7 @@ def _fields(text: Optional[str]) -> Dict[str, str]:
 VERSION_FILE = "/proc/driver/nvidia/version"
 FABRICMANAGER = "nvidia-fabricmanager.service"
 PERSISTENCED = "nvidia-persistenced.service"
+PERSISTENCE = ("pci.bus_id", "persistence_mode")
 IMEX = "nvidia-imex"
 HOPPER = "0x2300"  # the first device id of GPUs that say something of the NVLink fabric; those above it that do not say N/A
 IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels"
@@ -114,7 +116,7 @@ def observe_gpu_driver(host: Host, identity: Identity) -> Optional[Dict[str, Any
         return None
     disk, running = driver_on_disk(host, identity.kernel), running_modules(host)
     packages = query_packages(host, identity, _NAMES + tuple(name % branch for branch in _BRANCHES for name in _BY_BRANCH))
-    smi = smi_rows(host, ("pci.bus_id", "persistence_mode")) if loaded.version is not None else None
+    smi = smi_rows(host, PERSISTENCE) if loaded.version is not None else None
     return {
         "version": loaded.version,
         "flavour": loaded.flavour,

@@ -211,14 +211,15 @@ def _counts(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> 
 
 
 def _upgrades(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
-    """What holds for the whole roll-out is one value, and no two nodes are one node to the scheduler."""
-    for key in ("upgrade_max_unavailable", "upgrade_canary", "upgrade_gate"):
-        first = specs[hosts[0]][key] if hosts else None
-        host = next((host for host in hosts if specs[host][key] != first), None)
+    """What holds for the whole roll-out or fabric is one value, and no two nodes are one node to the scheduler."""
+    for key in ("upgrade_max_unavailable", "upgrade_canary", "upgrade_gate", "rdma_leaves", "rdma_leaf_per_rail"):
+        own = key.removeprefix("rdma_")
+        first = specs[hosts[0]][own] if hosts else None
+        host = next((host for host in hosts if specs[host][own] != first), None)
         if host is not None:
             shown = f"[{', '.join(first)}]" if isinstance(first, list) else first
-            findings.of(host).error(key, specs[host][key], f"is the value on {host}, but {shown} is on {hosts[0]}; it holds for the whole "
-                                    "upgrade", "one value for all hosts")
+            findings.of(host).error(key, specs[host][own], f"is the value on {host}, but {shown} is on {hosts[0]}; it holds for the whole "
+                                    "roll-out or fabric", "one value for all hosts")
     names: dict[str, str] = {}
     for host in hosts:
         name = specs[host]["upgrade_node_name"] or host

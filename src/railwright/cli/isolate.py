@@ -102,14 +102,10 @@ def leaves_of(judged: Judged) -> dict[str, Collection[str | tuple[str, str]]]:
     """Leaf -> its nodes, or its (node, rail) where each rail has switches of its own; {} where the inventory does not say."""
     spec = next(iter(judged.specs.values()))
     found: dict[str, Collection[str | tuple[str, str]]] = {}
-    for group in spec["rdma_leaves"]:
-        members = [node for node in judged.inventory.groups.get(group, ()) if node in judged.inventory.hosts]
-        if group not in judged.inventory.groups or (not members and judged.inventory.limit is None):
-            what = "no group of this name has" if group not in judged.inventory.groups else "none of its hosts is"
-            raise InputError(f"rdma_leaves: {group}: {what} a node of group rdma; allowed: groups of the inventory with nodes")
-        if spec["rdma_leaf_per_rail"]:
-            for rail in [rail.name for rail in spec.rails]:
-                found[f"{group} {rail}"] = [(node, rail) for node in members]
+    for group in spec["leaves"]:
+        members = [node for node in judged.inventory.groups[group] if node in judged.inventory.hosts]
+        if spec["leaf_per_rail"]:
+            found |= {f"{group} {rail.name}": [(node, rail.name) for node in members] for rail in spec.rails if members}
         elif members:
             found[group] = members
     return found

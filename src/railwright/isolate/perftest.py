@@ -17,6 +17,7 @@ from railwright.isolate.model import Result, Round, Trial
 from railwright.scan.questions import Question, module_step
 from railwright.scan.scan import Node, scan
 
+MESSAGE_BYTES = 65536  # at most: perftest's own, which fills any link, and many of which go through a slow one in a second
 SECONDS = 1  # a sample; their median counts, and five short ones see an odd moment that a long one averages in
 AT_ONCE = 1024  # pairs; while they measure, their connections only wait
 SHOWN = 3  # reasons of a round
@@ -154,7 +155,8 @@ class PerftestLauncher:
         return [Measurement("write_bw", rail["label"], rail["hca"], rail["port"], None, 0, "") for rail in rails]
 
     def _sizes(self, node: str) -> dict[str, Any]:
-        return {**sizes_of(self._sites[node].node.spec), "seconds": SECONDS}
+        sizes = sizes_of(self._sites[node].node.spec)
+        return {**sizes, "seconds": SECONDS, "message_bytes": min(MESSAGE_BYTES, sizes["message_bytes"])}
 
     def _ask(self, mode: str, requests: Mapping[str, dict[str, Any]]) -> Answers:
         """Answers of the nodes that gave one."""
