@@ -41,7 +41,7 @@ class ActionModule(StepAction):
         hosts = [host] if alone else draining.asked_for(variables, mode)
         reason = None if mode == "isolate" or (mode == "inspect" and options["run"] is None) else draining.reason_of(options["run"])
         if mode == "isolate":
-            hosts = [name for name in hosts if name in draining.isolation_reasons(options["reasons"])]
+            hosts = [name for name in hosts if name in (options["reasons"] or {})]
         leader = draining.leader_of(variables, [host] if alone else draining.present(variables), host)
         place = draining.drain_place(variables, host)
         if place.scheduler == "none":
@@ -66,7 +66,7 @@ class ActionModule(StepAction):
         arguments = {
             "mode": what, "begun": begun, "scheduler": place.scheduler, "nodes": list(named.values()), "reason": reason,
             "patience_s": PATIENCE_S.get(mode, 0.0),
-            "node_reasons": [options["reasons"][name] for name in named] if mode == "isolate" else [],
+            "node_reasons": [str(options["reasons"][name]) for name in named] if mode == "isolate" else [],
             "commands": {step: spec[f"upgrade_{step}_command"] for step in ("drain", "drained", "undrain")},
         }
         answer: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)

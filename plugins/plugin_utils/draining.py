@@ -79,14 +79,6 @@ def isolation_reason(run: str, text: str) -> str:
     return (whole if len(whole) <= LONGEST_REASON else whole[: LONGEST_REASON - 3] + "...").strip()
 
 
-def isolation_reasons(given: Mapping[str, Any] | None) -> dict[str, str]:
-    """The hosts to isolate, each with its reason."""
-    for host, reason in (given or {}).items():
-        if not isinstance(reason, str) or not reason.startswith(ISOLATED) or ODD.search(reason) or len(reason) > LONGEST_REASON:
-            raise Unfit(f"reasons: {reason!r} of {host}; allowed: {ISOLATED}RUN: TEXT, plain characters, at most {LONGEST_REASON}")
-    return dict(given or {})
-
-
 def without_scheduler(host: str, mode: str) -> Drain:
     """Nobody puts jobs there that we could know of."""
     closed = mode in ("drain", "wait", "verify")

@@ -26,7 +26,8 @@ def site(tmp_path: Path) -> Path:
     words = {name: [sys.executable, "-S", "-c", code, log, name, "{node}", "{reason}"]
              for name, code in (("drain", REFUSE), ("drained", LOG), ("undrain", LOG))}  # fmt: skip
     everybody: dict[str, Any] = {
-        "rdma_fabric": "roce", "rdma_mtu": 9000, "upgrade_scheduler": "command", **{f"upgrade_{name}_command": given for name, given in words.items()},
+        "rdma_fabric": "roce", "rdma_mtu": 9000, "upgrade_scheduler": "command",
+        **{f"upgrade_{name}_command": given for name, given in words.items()},
         "rdma_rails": [{"name": "rail0", "match": {"pci": "0000:01:00.0"}}],
     }  # fmt: skip
     hosts = {f"n{number}": {"ansible_host": f"192.0.2.{number}"} for number in (1, 2, 3, 4)}

@@ -29,8 +29,6 @@ def check(params: Dict[str, Any]) -> None:
             raise RailwrightError("rdma_drain: %r is no name and no reason: nothing in it, blanks around it, or control characters" % text)
     if not params["reason"].startswith(OURS) or len(params["reason"]) <= len(OURS):
         raise RailwrightError("rdma_drain: reason: %r; allowed: %sRUN, by which a drain of ours is known" % (params["reason"], OURS))
-    if params["mode"] == "isolate" and len(each) != len(params["nodes"]):
-        raise RailwrightError("rdma_drain: %d reasons for %d nodes" % (len(each), len(params["nodes"])))
     for text in each:
         if not text.startswith(ISOLATED) or len(text.encode("utf-8")) > LONGEST_REASON:
             raise RailwrightError("rdma_drain: reason: %r; allowed: %sRUN: TEXT, at most %d characters" % (text, ISOLATED, LONGEST_REASON))

@@ -55,21 +55,17 @@ def _text(finding: Finding) -> str:
 
 def check_drain(judged: Judged) -> None:
     """Before anything is measured: whether every node has a scheduler that can keep the reason. Raises InputError."""
-    _require(judged, "upgrade_scheduler", [name for name, spec in judged.specs.items() if spec["upgrade_scheduler"] == "none"],
-             "is none", "--drain needs a scheduler; allowed: slurm, kubernetes or command")  # fmt: skip
+    of = {name: spec["upgrade_scheduler"] for name, spec in judged.specs.items()}
+    wrong = {"upgrade_scheduler": ([name for name in of if of[name] == "none"],
+                                   "is none: --drain needs a scheduler; allowed: slurm, kubernetes or command")}  # fmt: skip
     for key in ("upgrade_drain_command", "upgrade_undrain_command"):
-        silent = [name for name, spec in judged.specs.items()
-                  if spec["upgrade_scheduler"] == "command" and not any("{reason}" in word for word in spec[key])]  # fmt: skip
-        _require(judged, key, silent, "does not hold {reason}",
-                 "by it alone an upgrade's undrain is told from what --drain closed; allowed: a command with {reason} in one of its words")
-
-
-def _require(judged: Judged, key: str, without: Sequence[str], wrong: str, allowed: str) -> None:
-    if without:
-        origin = judged.inventory.origin(without[0], key)
-        file, line = (origin.file, origin.line) if origin is not None else (judged.inventory.path, None)
-        where = f"{file}:{line}" if line is not None else str(file)
-        raise InputError(f"{where}: {key} of {first_of(without, SHOWN)} {wrong}: {allowed}", file, line)
+        silent = [name for name in of if of[name] == "command" and not any("{reason}" in word for word in judged.specs[name][key])]
+        wrong[key] = silent, "has no word with {reason}: by it alone an upgrade's drain is told from that of --drain; allowed: one that has"
+    for key, (names, text) in wrong.items():
+        if names:
+            origin = judged.inventory.origin(names[0], key)
+            file, line = (origin.file, origin.line) if origin is not None else (judged.inventory.path, None)
+            raise InputError(f"{file}{f':{line}' if line else ''}: {key} of {first_of(names, SHOWN)} {text}", file, line)
 
 
 def drain(session: Session, reasons: Mapping[str, str]) -> tuple[Drained, ...]:

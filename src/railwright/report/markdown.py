@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Markdown for a ticket or a pull request: the bad news first, the rest counted; then the network, and a section a collective."""
+"""Markdown for a ticket or a pull request: the bad news first, the rest counted; then network, search, and a section a collective."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
@@ -8,9 +8,10 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from railwright.report import bench as rows
+from railwright.report import isolate as search
 from railwright.report.cases import Case
 from railwright.report.network import counters, reachability
-from railwright.report.plot import Plot
+from railwright.report.plot import Heat, Plot
 from railwright.report.text import markdown_cell, markdown_table, short
 from railwright.runs import Run
 
@@ -27,8 +28,8 @@ TITLES = {
 }
 
 
-def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
-    """The whole document; every cell that may hold node data is escaped. ``plots``: pictures that lie beside it."""
+def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = (), heats: Sequence[Heat] = ()) -> str:
+    """The whole document; every cell that may hold node data is escaped. ``plots``, ``heats``: pictures that lie beside it."""
     lines = [f"# railwright {markdown_cell(run.verb)}", ""]
     facts = {
         "Run": run.id, "Started": run.started, "Finished": run.finished, "Inventory": run.inventory, "Limit": run.limit or "all nodes",
@@ -42,6 +43,8 @@ def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
             title = "Drift" if (result, run.verb) == ("failed", "plan") else TITLES[result]
             lines += ["", f"## {title} ({len(chosen)})", "", *_cases(chosen)]
     lines += reachability(run.reachability) + counters(run.traffic)
+    if (found := search.document_of(run)) is not None:
+        lines += search.section(found, heats[0].file if heats else "")
     if run.bench is not None:
         lines += bench(run.bench, plots)
     if run.ddp is not None:

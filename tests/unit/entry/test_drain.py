@@ -105,7 +105,7 @@ def test_isolate(slurm: SlurmHost) -> None:
     assert (closed["changed"], closed["drains"][0]["reason"], closed["drains"][0]["closed"]) == (True, SLOW, True)
 
 
-@pytest.mark.parametrize("reasons", [[], [SLOW, SLOW], [RUN], ["railwright isolate r1: a\nb"], [SLOW + "x" * 200]])
+@pytest.mark.parametrize("reasons", [[RUN], ["railwright isolate r1: a\nb"], [SLOW + "x" * 200]])
 def test_what_is_no_reason_to_isolate(slurm: SlurmHost, reasons: list[str]) -> None:
     result = call(mode="isolate", reason=None, node_reasons=reasons)
     assert result["msg"].startswith("rdma_drain: ")

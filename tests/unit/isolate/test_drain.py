@@ -67,8 +67,8 @@ OWN = {"upgrade_scheduler": "command", "upgrade_drain_command": ["d", "{node}", 
 
 @pytest.mark.parametrize(("specs", "said"), [
     ({"a": SLURM, "b": {}, "c": {}}, "hosts.yml:7: upgrade_scheduler of b, c is none: --drain needs a scheduler"),
-    ({"a": {**OWN, "upgrade_drain_command": ["d", "{node}"]}}, "inv: upgrade_drain_command of a does not hold {reason}: by it alone"),
-    ({"a": {**OWN, "upgrade_undrain_command": ["u", "{node}"]}}, "inv: upgrade_undrain_command of a does not hold {reason}: by it")])
+    ({"a": {**OWN, "upgrade_drain_command": ["d", "{node}"]}}, "inv: upgrade_drain_command of a has no word with {reason}: by it alone"),
+    ({"a": {**OWN, "upgrade_undrain_command": ["u", "{node}"]}}, "inv: upgrade_undrain_command of a has no word with {reason}: by it")])
 def test_what_is_refused_before_anything_is_measured(specs: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError) as error:
         check_drain(judged(**specs))
@@ -81,7 +81,8 @@ def test_schedulers_that_can() -> None:
 
 class Session:
     def __init__(self, hosts: Mapping[str, HostOutcome] | Exception) -> None:
-        self.hosts, self.asked = hosts, []
+        self.hosts = hosts
+        self.asked: list[tuple[str, Mapping[str, Any], Sequence[str]]] = []
 
     def run(self, playbook: str, variables: Mapping[str, Any], only: Sequence[str]) -> RunOutcome:
         self.asked.append((playbook, variables, only))

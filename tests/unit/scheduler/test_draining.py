@@ -133,14 +133,7 @@ def test_the_reason_of_a_search_is_plain_and_bounded() -> None:
         "railwright isolate r1: rail2 41 of 392 Gb/s with 3 partners")
     odd = draining.isolation_reason("r1", '{{ 7*7 }} "é"\n$(x) [a@b] ' + "x" * 300)
     assert len(odd) == 200 and odd.isascii() and odd.endswith("...")
-    assert draining.isolation_reasons({"n1": odd}) == {"n1": odd}
-
-
-@pytest.mark.parametrize("reason", [
-    None, "", "bad DIMM", RUN, "railwright isolate r1: {{ x }}", "railwright isolate r1: a\nb", "railwright isolate r1: " + "x" * 200])
-def test_what_is_no_reason_of_a_search(reason: Any) -> None:
-    with pytest.raises(draining.Unfit, match=r"reasons: .* of n1; allowed: railwright isolate RUN: TEXT"):
-        draining.isolation_reasons({"n1": reason})
+    assert not set('{}"$[]@\n') & set(odd)
 
 
 @pytest.mark.parametrize(("found", "why"), [
