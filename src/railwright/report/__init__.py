@@ -23,9 +23,9 @@ class Written(NamedTuple):
 def write_report(run: Run, directory: Path) -> Written:
     """Write all three forms and the plots that the Markdown names."""
     make_directories(directory)
-    cases, pictures, maps = cases_of(run), plots(run), heats(run)
+    cases, pictures = cases_of(run), plots(run)
     drawn = []
-    every: list[Plot | Heat] = [*pictures, *maps]
+    every: list[Plot | Heat] = [*pictures, *heats(run)]
     for plot in every:
         for suffix, content in ((".svg", svg(plot)), (".png", png(plot))):
             drawn.append(directory / (plot.file + suffix))
@@ -33,7 +33,7 @@ def write_report(run: Run, directory: Path) -> Written:
     texts = {
         "json": ("report.json", json_text(run.as_dict())),
         "junit": ("report.xml", as_junit(run, cases)),
-        "markdown": ("report.md", as_markdown(run, cases, pictures, maps)),
+        "markdown": ("report.md", as_markdown(run, cases, pictures)),
     }
     paths = {}
     for form, (name, text) in texts.items():

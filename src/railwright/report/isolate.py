@@ -18,6 +18,7 @@ Object = dict[str, Any]
 Ends = tuple[str, str]
 Rows = list[tuple[str, ...]]
 
+PICTURE = "isolate-pairs"  # the file of plot.py's heat map
 SHOWN = 20  # pairs
 QUIET = ("unclear", "unmeasured")  # they blame nobody
 
@@ -119,10 +120,10 @@ def pair_rows(document: Object) -> Rows:
     return [(" and ".join(ends), f"{worst.share:.1%}", str(worst), str(worst.round)) for worst, ends in found[:SHOWN]]
 
 
-def section(document: Object, picture: str) -> list[str]:
-    """Of report.md; ``picture``: a file's name without its ending, '' where nothing was measured."""
+def section(document: Object) -> list[str]:
+    """Of report.md."""
     lines = ["", "## Slow parts", "", markdown_cell(summary(document))]
-    image = [f"![share of its like, of every pair]({picture}.svg)", "", f"[The same as PNG]({picture}.png); the slowest pairs:", ""]
+    image = [f"![share of its like, of every pair]({PICTURE}.svg)", "", f"[The same as PNG]({PICTURE}.png); the slowest pairs:", ""]
     findings = [(str(number), row["kind"], row["text"]) for number, row in enumerate(document["findings"], start=1)]
     drained = [(row["node"], row["state"], row["text"] or "-") for row in document["drained"]]
     for title, header, rows in (
@@ -133,5 +134,5 @@ def section(document: Object, picture: str) -> list[str]:
         ("Pairs", ("Nodes", "Share of its like", "Slowest", "Round"), pair_rows(document)),
     ):
         if rows:
-            lines += ["", f"### {title}", "", *(image if title == "Pairs" and picture else []), *markdown_table(header, rows)]
+            lines += ["", f"### {title}", "", *(image if title == "Pairs" else []), *markdown_table(header, rows)]
     return lines

@@ -11,7 +11,7 @@ from railwright.report import bench as rows
 from railwright.report import isolate as search
 from railwright.report.cases import Case
 from railwright.report.network import counters, reachability
-from railwright.report.plot import Heat, Plot
+from railwright.report.plot import Plot
 from railwright.report.text import markdown_cell, markdown_table, short
 from railwright.runs import Run
 
@@ -28,8 +28,8 @@ TITLES = {
 }
 
 
-def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = (), heats: Sequence[Heat] = ()) -> str:
-    """The whole document; every cell that may hold node data is escaped. ``plots``, ``heats``: pictures that lie beside it."""
+def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
+    """The whole document; every cell that may hold node data is escaped. ``plots``: pictures that lie beside it."""
     lines = [f"# railwright {markdown_cell(run.verb)}", ""]
     facts = {
         "Run": run.id, "Started": run.started, "Finished": run.finished, "Inventory": run.inventory, "Limit": run.limit or "all nodes",
@@ -44,7 +44,7 @@ def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = (), heats: 
             lines += ["", f"## {title} ({len(chosen)})", "", *_cases(chosen)]
     lines += reachability(run.reachability) + counters(run.traffic)
     if (found := search.document_of(run)) is not None:
-        lines += search.section(found, heats[0].file if heats else "")
+        lines += search.section(found)
     if run.bench is not None:
         lines += bench(run.bench, plots)
     if run.ddp is not None:

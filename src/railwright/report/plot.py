@@ -133,7 +133,7 @@ def heats(run: Run) -> list[Heat]:
     found = {name for row in document["findings"] if row["kind"] not in ("leaf", "plane") for name in row["nodes"]}
     size = f"{len(shares)} pairs of {len(set().union(*shares))} nodes"
     title = f"{document['tool'] or 'search'}: {size}; lowest share of its like, worst rail"
-    return [Heat("isolate-pairs", title, search.grouped(document), shares, found)]
+    return [Heat(search.PICTURE, title, search.grouped(document), shares, found)]
 
 
 BLUE, ORANGE, RED, GREY, INK = "#0072B2", "#D55E00", "#B00020", "#8A8A8A", "#222222"

@@ -94,7 +94,7 @@ def test_findings_have_their_measurements(found: dict[str, Any]) -> None:
     rows = search.evidence_rows(passed)
     assert len(rows) == sum(len(row["evidence"]) for row in found["findings"]) > 8
     assert {row[5] for row in rows} == {"slow"}
-    text = as_markdown(run_of(found), cases_of(run_of(found)), (), heats(run_of(found)))
+    text = as_markdown(run_of(found), cases_of(run_of(found)))
     picture = "![share of its like, of every pair](isolate-pairs.svg)"
     parts = ["## Slow parts", "### Findings", "### Measurements behind the findings", "### Rounds", "### Pairs", picture]
     assert [text.index(part) for part in parts] == sorted(text.index(part) for part in parts)
@@ -229,7 +229,7 @@ def test_a_record_that_says_anything_at_all(given: Any) -> None:
     for heat in heats(run):
         assert svg(heat).startswith(b"<?xml")
     ET.fromstring(as_junit(run, cases_of(run)))
-    as_markdown(run, cases_of(run), (), heats(run))
+    as_markdown(run, cases_of(run))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -242,6 +242,6 @@ def test_no_name_is_more_than_text(text: str) -> None:
     for heat in heats(run):
         ET.fromstring(svg(heat))
     ET.fromstring(as_junit(run, cases_of(run)))
-    lines = as_markdown(run, cases_of(run), (), heats(run)).splitlines()
+    lines = as_markdown(run, cases_of(run)).splitlines()
     assert "# heading" not in lines
     assert not [line for line in lines if "<script" in line or "\x1b" in line]
