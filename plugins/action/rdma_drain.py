@@ -15,9 +15,9 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.results import var
 MODULE = "railwright.rdma.rdma_drain"
 # What the module does in a step; begun: this run has drained the nodes before.
 STEPS = {"inspect": ("inspect", False), "drain": ("drain", False), "wait": ("drain", True), "revert": ("undrain", True),
-         "verify": ("inspect", True), "undrain": ("undrain", True)}
+         "verify": ("inspect", True), "undrain": ("undrain", True), "isolate": ("isolate", False)}
 # A scheduler that restarts must not end a wait of hours. A step that begins something says at once that it cannot.
-PATIENCE_S = {"wait": 120.0, "undrain": 120.0, "revert": 120.0}
+PATIENCE_S = {"wait": 120.0, "undrain": 120.0, "revert": 120.0, "isolate": 120.0}
 
 
 class ActionModule(StepAction):
@@ -39,7 +39,9 @@ class ActionModule(StepAction):
         mode = options["mode"]
         alone = options["alone"]
         hosts = [host] if alone else draining.asked_for(variables, mode)
-        reason = None if mode == "inspect" and options["run"] is None else draining.reason_of(options["run"])
+        reason = None if mode == "isolate" or (mode == "inspect" and options["run"] is None) else draining.reason_of(options["run"])
+        if mode == "isolate":
+            hosts = [name for name in hosts if name in (options["reasons"] or {})]
         leader = draining.leader_of(variables, [host] if alone else draining.present(variables), host)
         place = draining.drain_place(variables, host)
         if place.scheduler == "none":
@@ -64,6 +66,7 @@ class ActionModule(StepAction):
         arguments = {
             "mode": what, "begun": begun, "scheduler": place.scheduler, "nodes": list(named.values()), "reason": reason,
             "patience_s": PATIENCE_S.get(mode, 0.0),
+            "node_reasons": [str(options["reasons"][name]) for name in named] if mode == "isolate" else [],
             "commands": {step: spec[f"upgrade_{step}_command"] for step in ("drain", "drained", "undrain")},
         }
         answer: dict[str, Any] = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)

@@ -9,8 +9,8 @@ short_description: Drain nodes at their scheduler and give them back
 version_added: 0.1.0
 author: The railwright developers (@railwright)
 description:
-  - The steps of C(tasks/drain.yml), C(tasks/drained.yml), C(tasks/undrain.yml) and C(tasks/scheduler.yml) of the role C(upgrade), which
-    call them in order; each one is of little use alone.
+  - The steps of C(tasks/drain.yml), C(tasks/drained.yml), C(tasks/undrain.yml), C(tasks/isolate.yml) and C(tasks/scheduler.yml) of the
+    role C(upgrade), which call them in order; each one is of little use alone.
   - Runs on the scheduler host, by C(delegate_to). Of all hosts that share a scheduler the first one asks for all of them, with one
     call; the others wait for its answer.
   - No job is ever ended. With Slurm a drain keeps new jobs away and the running ones go on. With Kubernetes pods that a ReplicaSet,
@@ -26,14 +26,19 @@ options:
     description:
       - V(inspect) asks, of all hosts of the play. V(drain) begins the drain of the hosts of the batch, V(wait) looks after it,
         V(revert) ends it for those that are not empty in time, V(verify) only checks whether they are still drained, V(undrain) lets
-        work come again.
+        work come again. V(isolate) keeps new work from the hosts of the batch that O(reasons) names, each with its own reason; it
+        waits for nothing, evicts no pod, and no other step gives these hosts back.
       - V(tell) gives every host its own part of what one of those steps registered, and fails where it is not what was expected.
     type: str
-    choices: [inspect, drain, wait, revert, verify, undrain, tell]
+    choices: [inspect, drain, wait, revert, verify, undrain, isolate, tell]
     default: inspect
   run:
-    description: Id of the upgrade. The reason of its drains is C(railwright upgrade RUN). Needed but for V(inspect) and V(tell).
+    description:
+      - Id of the upgrade. The reason of its drains is C(railwright upgrade RUN). Needed but for V(inspect), V(isolate) and V(tell).
     type: str
+  reasons:
+    description: Host to reason, which begins with C(railwright isolate RUN), of at most 200 plain characters. Needed with V(isolate).
+    type: dict
   seen:
     description: The variable under which an earlier step registered its result. Needed with V(revert) and V(tell).
     type: str
@@ -46,9 +51,9 @@ options:
     default: false
   expect:
     description: What V(tell) fails without. V(answer) asks for no more than that the scheduler answered, V(any) also that it did not refuse
-      this host.
+      this host, V(closed) also that no new work may start on it.
     type: str
-    choices: [answer, any, drained, available]
+    choices: [answer, any, drained, closed, available]
     default: any
   began:
     description: When the waiting began, in seconds since the epoch.

@@ -181,6 +181,21 @@ CELL = record(("rail", "peer_rail", "seen"), rail=text(200), peer_rail=text(200)
 PAIR = record(("node", "peer"), node=text(), peer=text(), cells=items(CELL, 1024))
 reachability_document = record(("rails", "pairs"), rails=items(RAIL, 128), pairs=items(PAIR, NODES), pairs_left_out=integer)
 
+ASKED = record(("rails", "way"), rails=items(text(200), PORTS), way=text(16), gbps=finite_number)
+TRIAL = record(("nodes",), nodes=items(text(), 2), failure=text(32), figures=items(ASKED, 3 * PORTS + 1))
+ROUND = record(("number",), number=integer, seconds=finite_number, apart=flag, trials=items(TRIAL, NODES))
+MEASURED = record((), round=integer, partner=text(), figure=finite_number, like=finite_number, good=flag)
+ISOLATED = record(
+    ("kind", "text"), kind=text(32), text=text(), nodes=items(text(), NODES), rail=text(200), way=text(16), leaf=text(200), gpu=integer,
+    share=finite_number, evidence=items(MEASURED, ROWS),
+)  # fmt: skip
+DRAINED = record(("node", "state"), node=text(), state=text(32), reason=text(), text=text())
+search_document = record(
+    ("nodes", "rails"), tool=text(32), nodes=items(text(), NODES), rails=items(text(200), PORTS),
+    leaves=mapping(items(items(text(), 2), NODES * 8), NODES), likes=mapping(finite_number, PORTS + 1), rounds=items(ROUND, ROWS),
+    findings=items(ISOLATED, FINDINGS), drained=items(DRAINED, NODES), stopped=text(), seconds=finite_number, node_minutes=finite_number,
+)  # fmt: skip
+
 
 def traffic_document(value: Any, node: str) -> list[dict[str, Any]]:
     """What the counters of one node grew by while perftest ran; the node is whose answer it was, whatever it says."""

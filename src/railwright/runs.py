@@ -43,6 +43,7 @@ class Run:
     ddp: dict[str, Any] | None = None  # the training benchmark
     traffic: list[dict[str, Any]] = field(default_factory=list)  # growth of counters while perftest ran: documents.py has the form
     reachability: dict[str, Any] | None = None  # who reached whom on which rail
+    isolate: dict[str, Any] | None = None  # a search for slow parts
     schema: int = SCHEMA
 
     def as_dict(self) -> dict[str, Any]:

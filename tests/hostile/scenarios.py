@@ -54,6 +54,7 @@ BUILDING = {**COLLECTIVE, "nccl_tests_path": "/opt/nccl-tests", "nccl_tests_laun
 PREBUILT = {**COLLECTIVE, "nccl_tests_path": "/opt/nccl-tests", "nccl_tests_launcher": "local", "nccl_tests_install": "prebuilt"}
 MADE = {"rdma_prefix:nccl_tests.state": {"changed": False, "programs": {"all_reduce_perf": SHA}, "manifest": None}}
 SLURM = {"upgrade_scheduler": "slurm", "upgrade_scheduler_host": "honest1"}
+ISOLATED = "{{ dict(groups['rdma'] | product(['railwright isolate r1: rail2 41 of 392 Gb/s with 3 partners'])) }}"
 AFTER_BOOT = {"rdma_state:apply": {**ANSWERS["rdma_state:apply"], "reboot_needed": ["network: MTU of rail0 (eth1)"]}}
 MOUNT = {"unit": "srv-nccl.mount", "file": "/etc/systemd/system/srv-nccl.mount", "text": "[Mount]\n", "write": True, "start": True}
 
@@ -95,6 +96,7 @@ SCENARIOS = (
     Scenario("upgrade_step", "upgrade_step", {"rdma_upgrade_run": "r1", "rdma_upgrade_step": "lease"}),
     Scenario("upgrade_change", role("upgrade", "change_boot_once"), {"rdma_upgrade_run": "r1", "upgrade_reboot": "always"}),
     Scenario("upgrade_release", role("upgrade", "release"), {"rdma_upgrade_run": "r1"}),
+    Scenario("isolate_drain", "isolate_drain", {"rdma_isolate_reasons": ISOLATED, **SLURM}, joint=True),
 )
 
 
@@ -156,4 +158,5 @@ ASKS = {
         "apt: file: get_url: ping: probe: rdma_packages:check rdma_rollback:packages_after rdma_rollback:packages_before "
         "rdma_state:apply rdma_state:plan rdma_upgrade:lease shell:",
     "upgrade_step": "rdma_upgrade:lease",
+    "isolate_drain": "rdma_drain:isolate",
 }

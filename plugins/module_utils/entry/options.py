@@ -18,10 +18,13 @@ CHECK: Options = {
     "mode": {"type": "str", "choices": ["verdicts", "drift"], "default": "verdicts"},
 }
 DRAIN: Options = {
-    "mode": {"type": "str", "choices": ["inspect", "drain", "wait", "revert", "verify", "undrain", "tell"], "default": "inspect"},
+    "mode": {
+        "type": "str", "choices": ["inspect", "drain", "wait", "revert", "verify", "undrain", "isolate", "tell"], "default": "inspect",
+    },
     **{name: {"type": "str"} for name in ("run", "seen", "taken")},
+    "reasons": {"type": "dict"},
     "alone": {"type": "bool", "default": False},
-    "expect": {"type": "str", "choices": ["answer", "any", "drained", "available"], "default": "any"},
+    "expect": {"type": "str", "choices": ["answer", "any", "drained", "closed", "available"], "default": "any"},
     "began": {"type": "float"},
     "timeout_s": {"type": "int", "default": 0},
 }

@@ -5,7 +5,7 @@ They have no word for who drained a node before; a site whose scheduler has one 
 """
 
 import re
-from typing import List, NamedTuple, Sequence, Tuple
+from typing import List, Mapping, NamedTuple, Sequence, Tuple
 
 from ..host.host import Host
 from .model import NodeState, last_line
@@ -35,9 +35,14 @@ def inspect_nodes(host: Host, commands: Commands, names: Sequence[str], reason: 
 
 
 def drain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[NodeState], bool]:
-    """Run again by a resumed upgrade: the command must allow that."""
-    ordered = [_order(host, commands.drain, name, reason, "upgrade_drain_command") for name in names]
-    return [_ask(host, commands, seen.node, reason, True) if seen.message is None else seen for seen in ordered], bool(names)
+    return close(host, commands, dict.fromkeys(names, reason))
+
+
+def close(host: Host, commands: Commands, reasons: Mapping[str, str]) -> Tuple[List[NodeState], bool]:
+    """Run again by a resumed upgrade, and by another search: the command must allow that."""
+    ordered = [_order(host, commands.drain, name, reason, "upgrade_drain_command") for name, reason in reasons.items()]
+    asked = [_ask(host, commands, seen.node, reasons[seen.node], True) if seen.message is None else seen for seen in ordered]
+    return asked, bool(reasons)
 
 
 def undrain(host: Host, commands: Commands, names: Sequence[str], reason: str) -> Tuple[List[NodeState], bool]:

@@ -10,7 +10,7 @@ once, or not at all. Eviction respects every PodDisruptionBudget: 429 means not 
 import json
 import re
 from functools import partial
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import mapping, read_json, rows
 from ..host.host import Host, Result
@@ -120,25 +120,30 @@ def inspect_nodes(host: Host, names: Sequence[str]) -> List[NodeState]:
 
 def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[NodeState], bool]:
     """Cordon, and ask for the eviction of what may be evicted. Asked again, it goes on where it stands."""
+    return close(host, dict.fromkeys(names, reason), evict=True)
+
+
+def close(host: Host, reasons: Mapping[str, str], *, evict: bool = False) -> Tuple[List[NodeState], bool]:
+    """Cordon. Without ``evict`` every pod stays where it runs."""
     nodes = _nodes(host)
     refused: Dict[str, str] = {}
     changed = False
-    for name in sorted(set(names) & set(nodes)):
-        note = _wanted_note(nodes[name], reason)
+    for name in sorted(set(reasons) & set(nodes)):
+        note = _wanted_note(nodes[name], reasons[name])
         if note is not None:
             said = _patch(host, nodes[name], True, note)
             if said is not None:
                 refused[name] = said
                 continue
             changed = True
-        changed = _evict_all(host, _pods(host, name), refused, name) or changed
-    return [item._replace(message=refused.get(item.node, item.message)) for item in inspect_nodes(host, names)], changed
+        changed = (evict and _evict_all(host, _pods(host, name), refused, name)) or changed
+    return [item._replace(message=refused.get(item.node, item.message)) for item in inspect_nodes(host, list(reasons))], changed
 
 
 def _wanted_note(node: Node, reason: str) -> Optional[str]:
     """The note to cordon the node with; None where it is cordoned already. An earlier upgrade's cordon becomes this run's."""
     if node.closed:
-        return reason if is_given_back(node.note) and not is_of_run(node.note, reason) else None
+        return reason if whose(reason) == "us" and is_given_back(node.note) and not is_of_run(node.note, reason) else None
     return reason if node.ready else reason + WAS_DOWN
 
 

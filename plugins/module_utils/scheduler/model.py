@@ -13,7 +13,11 @@ from ..host.host import Host
 
 # available: new work may start. draining: none may, and some still runs. drained: none may, and none runs.
 STATES = ("available", "draining", "drained", "down", "unknown")
-OURS = "railwright upgrade "  # how the reason of every drain of ours begins; the id of the run follows
+OURS = "railwright upgrade "  # how the reason of every drain of an upgrade begins; the id of the run follows
+ISOLATED = "railwright isolate "  # the same of what a search found slow: no upgrade takes that over or gives it back
+# Characters of such a reason, all of them ASCII. slurmdbd keeps a node's events with it in a tinytext, which holds 255 bytes
+# (Slurm, accounting_storage_mysql.c, event_table_fields).
+LONGEST_REASON = 200
 SECONDS = 60.0  # for one command: slurmctld answers within MessageTimeout (10 s), or scontrol tries the next controller
 ANSWER_LIMIT = 256 * 1024 * 1024  # bytes: the nodes of a large cluster, with their images, are some 40 kB each
 KEPT = 50  # jobs of a node that are named: what a person reads
@@ -64,7 +68,10 @@ def state_of(*, down: bool, closed: bool, empty: bool) -> str:
 
 
 def whose(reason: Optional[str]) -> str:
-    """Who drained a node for this reason. The drain of an earlier upgrade is ours too: the node then still waits for one."""
+    """Who drained a node for this reason. The drain of an earlier upgrade is ours too: the node then still waits for one.
+
+    What a search drained is not: it stays until an operator has repaired the node and opens it.
+    """
     return "us" if (reason or "").startswith(OURS) else "other"
 
 

@@ -7,7 +7,7 @@ scontrol would take ``gpu[1-8]`` for eight nodes. Slurm's JSON is not in every b
 
 import re
 from functools import partial
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..host.host import Host
 from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, last_line, not_there, state_of, tool, whose
@@ -158,24 +158,28 @@ def inspect_nodes(host: Host, names: Sequence[str]) -> List[NodeState]:
 
 
 def drain(host: Host, names: Sequence[str], reason: str) -> Tuple[List[NodeState], bool]:
+    return close(host, dict.fromkeys(names, reason))
+
+
+def close(host: Host, reasons: Mapping[str, str]) -> Tuple[List[NodeState], bool]:
     """Keep new jobs from the nodes; with it, whether anything was changed. What others have drained keeps their reason.
 
     A node that is down is drained as well, or a job could start as soon as it comes back; the reason that it has stays, so that nobody
     takes the drain for ours.
     """
     nodes, jobs = _ask(host)
-    wanted = {name: _drain_reason(nodes[name], jobs, reason) for name in names if name in nodes}
+    wanted = {name: _drain_reason(nodes[name], jobs, reason) for name, reason in reasons.items() if name in nodes}
     orders = {name: partial(_update, host, name, "State=DRAIN", "Reason=" + text) for name, text in wanted.items() if text is not None}
-    return carry_out(orders, lambda: inspect_nodes(host, names))
+    return carry_out(orders, lambda: inspect_nodes(host, list(reasons)))
 
 
 def _drain_reason(node: Node, jobs: Sequence[Job], reason: str) -> Optional[str]:
     """The reason to drain the node with; None where it is drained already. An earlier upgrade's drain becomes this run's."""
     seen = judge(node, jobs)
     if seen.closed:
-        return reason if seen.by == "us" and not is_of_run(node.reason, reason) else None
-    if seen.state == "down":
-        return node.reason or "down before " + reason
+        return reason if seen.by == whose(reason) == "us" and not is_of_run(node.reason, reason) else None
+    if seen.state == "down":  # the reason of a search brings nobody to give the node back
+        return node.reason or ("down before " + reason if whose(reason) == "us" else reason)
     return reason
 
 

@@ -7,8 +7,8 @@ from typing import Annotated
 from railwright.cli import console
 from railwright.cli.options import Format, OutputFormat, option
 
-HELP = """Write the last plan, apply, validate or bench run as report.json, report.xml (JUnit) and report.md, and the plots of a bench run \
-as SVG and PNG; print the paths.
+HELP = """Write the last plan, apply, validate, bench or isolate run as report.json, report.xml (JUnit) and report.md, the plots of a \
+bench run and the heat map of an isolate run as SVG and PNG; print the paths.
 
 \b
 Examples:

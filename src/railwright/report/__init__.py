@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stored run as files for machines and people: report.json, report.xml (JUnit), report.md, and a benchmark's plots."""
+"""A stored run as files for machines and people: report.json, report.xml (JUnit), report.md, a benchmark's plots, a search's heat map."""
 
 from pathlib import Path
 from typing import NamedTuple
 
 from railwright.report.cases import as_junit, cases_of
 from railwright.report.markdown import as_markdown
-from railwright.report.plot import plots, png, svg
+from railwright.report.plot import Heat, Plot, heats, plots, png, svg
 from railwright.runs import Run
 from railwright.writing import json_text, make_directories, write_atomic
 
@@ -25,7 +25,8 @@ def write_report(run: Run, directory: Path) -> Written:
     make_directories(directory)
     cases, pictures = cases_of(run), plots(run)
     drawn = []
-    for plot in pictures:
+    every: list[Plot | Heat] = [*pictures, *heats(run)]
+    for plot in every:
         for suffix, content in ((".svg", svg(plot)), (".png", png(plot))):
             drawn.append(directory / (plot.file + suffix))
             write_atomic(drawn[-1], content)

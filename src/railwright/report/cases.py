@@ -2,9 +2,11 @@
 """A run as a list of cases, each on one node with one result: what every report format shows; and JUnit XML of them for CI systems."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
+from railwright.report import isolate as search
 from railwright.report.text import value_text, xml_text
 from railwright.runs import Run
 
@@ -41,7 +43,22 @@ def cases_of(run: Run) -> list[Case]:
         cases.extend(_finding(name, finding) for finding in node.get("findings", []))
         cases.extend(Case(name, str(row.get("area")), str(row.get("what")), "passed", "fixed", "", "") for row in node.get("fixed", []))
     cases.extend(_verdict(verdict) for verdict in run.verdicts)
-    return cases
+    found = search.document_of(run)
+    return cases if found is None else cases + list(_searched(found))
+
+
+def _searched(document: dict[str, Any]) -> Iterator[Case]:
+    """What a search found; of all other nodes, whether they were measured at all."""
+    for row in document["findings"]:
+        node = row["nodes"][0] if len(row["nodes"]) == 1 else CLUSTER
+        name = f"{row['kind']} {row['rail'] or row['leaf'] or ' and '.join(row['nodes'][:2])}".strip()
+        yield Case(node, "isolate", name, "unknown" if row["kind"] in search.QUIET else "failed", row["text"], "", "")
+    measured = {node for ends in search.pairs(document) for node in ends}
+    for node in sorted({*document["nodes"]} - {node for row in document["findings"] for node in row["nodes"]}):
+        result, message = ("passed", "") if node in measured else ("unknown", "was not measured")
+        yield Case(node, "isolate", "as fast as its like", result, message, "", "")
+    if document["stopped"]:
+        yield Case(CLUSTER, "isolate", "the search", "unknown", f"it ended before everything was told: {document['stopped']}", "", "")
 
 
 def _answered(name: str, node: dict[str, Any]) -> Case:

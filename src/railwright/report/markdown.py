@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Markdown for a ticket or a pull request: the bad news first, the rest counted; then the network, and a section a collective."""
+"""Markdown for a ticket or a pull request: the bad news first, the rest counted; then network, search, and a section a collective."""
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
@@ -8,6 +8,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from railwright.report import bench as rows
+from railwright.report import isolate as search
 from railwright.report.cases import Case
 from railwright.report.network import counters, reachability
 from railwright.report.plot import Plot
@@ -42,6 +43,8 @@ def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
             title = "Drift" if (result, run.verb) == ("failed", "plan") else TITLES[result]
             lines += ["", f"## {title} ({len(chosen)})", "", *_cases(chosen)]
     lines += reachability(run.reachability) + counters(run.traffic)
+    if (found := search.document_of(run)) is not None:
+        lines += search.section(found)
     if run.bench is not None:
         lines += bench(run.bench, plots)
     if run.ddp is not None:

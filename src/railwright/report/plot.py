@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""busbw over message size as SVG and PNG: the series of a run, and those of the run before it that can be compared with it.
+"""Pictures as SVG and PNG: a run's busbw over message size, beside the run before it that can be compared with it; a search's pairs.
 
 The only file that imports matplotlib, and it does so when a plot is drawn. The same data gives the same bytes: no date, no random ids.
 Text stays text in the SVG, so that it can be searched and copied; none of it is read as mathematics or markup. Colours are of Okabe
@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import io
 import logging
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import JUDGED_FROM
 from railwright.exitcodes import InputError
+from railwright.isolate.grades import SURE
 from railwright.report import bench as rows
+from railwright.report import isolate as search
 from railwright.report.text import printable, size_text, xml_text
 from railwright.runs import Run, load_run, stored
 
@@ -112,6 +115,27 @@ def _previous(run: Run, own: dict[str, Any]) -> tuple[str, Series | None]:
     return "", None
 
 
+class Heat(NamedTuple):
+    """Nodes against nodes: the share of its like that each measured pair reached."""
+
+    file: str
+    title: str
+    groups: tuple[tuple[str, tuple[str, ...]], ...]  # leaf -> its measured nodes
+    shares: Mapping[tuple[str, str], float]
+    found: set[str]  # nodes that findings blame or suspect
+
+
+def heats(run: Run) -> list[Heat]:
+    document = search.document_of(run)
+    shares = {} if document is None else {ends: worst.share for ends, worst in search.pairs(document).items()}
+    if document is None or not shares:
+        return []
+    found = {name for row in document["findings"] if row["kind"] not in ("leaf", "plane") for name in row["nodes"]}
+    size = f"{len(shares)} pairs of {len(set().union(*shares))} nodes"
+    title = f"{document['tool'] or 'search'}: {size}; lowest share of its like, worst rail"
+    return [Heat(search.PICTURE, title, search.grouped(document), shares, found)]
+
+
 BLUE, ORANGE, RED, GREY, INK = "#0072B2", "#D55E00", "#B00020", "#8A8A8A", "#222222"
 SETTINGS: Any = {
     "svg.hashsalt": "railwright",
@@ -132,23 +156,26 @@ TICKS = 9  # labels of the size axis at most
 LONGEST = 90  # characters of a name in the picture
 
 
-def svg(plot: Plot) -> bytes:
+def svg(plot: Plot | Heat) -> bytes:
     return _render(plot, "svg", {"Date": None, "Creator": "railwright"})
 
 
-def png(plot: Plot) -> bytes:
+def png(plot: Plot | Heat) -> bytes:
     """The picture as PNG, for what cannot show SVG."""
     return _render(plot, "png", {"Software": "railwright"})
 
 
-def _render(plot: Plot, form: str, metadata: dict[str, Any]) -> bytes:
+def _render(plot: Plot | Heat, form: str, metadata: dict[str, Any]) -> bytes:
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # that HOME is not writable is nothing to tell whoever asked for a report
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     with rc_context(SETTINGS), io.BytesIO() as stream:
         figure = Figure(figsize=INCHES, layout="constrained")
-        _draw(figure, plot)
+        if isinstance(plot, Heat):
+            _draw_heat(figure, plot)
+        else:
+            _draw(figure, plot)
         figure.savefig(stream, format=form, dpi=DPI, metadata=metadata)
         return stream.getvalue()
 
@@ -221,3 +248,62 @@ def _safe(text: str) -> str:
     """One line that XML can hold; the writer escapes the rest."""
     line = xml_text(printable(text))
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+
+
+# Share of its like: from, name, colour. They are told apart by their lightness alone, too; without red, purple is still no black.
+BANDS = ((SURE, f"{SURE:g} and more", "#BBD5EA"), (0.8, f"0.8 to {SURE:g}", "#E8AE2E"), (0.5, "0.5 to 0.8", "#CC6A1A"),
+         (1e-9, "below 0.5", "#7A2A8F"), (-1.0, "hung", "#000000"))  # fmt: skip
+NAMED = 40  # nodes that have their names on the axes; of more, the leaves and the nodes found have
+# Of the picture's side: a cell among 1,024 nodes is less than a pixel, and the slow ones are what is looked for.
+SMALLEST, SMALLEST_SLOW = 0.004, 0.011
+
+
+def _draw_heat(figure: Figure, heat: Heat) -> None:
+    from matplotlib.collections import PolyCollection
+
+    figure.set_size_inches(9.0, 9.4)
+    axes = figure.add_subplot()
+    order = [node for _leaf, nodes in heat.groups for node in nodes]
+    places = {node: place for place, node in enumerate(order)}
+    above = math.inf
+    for rank, (low, label, colour) in enumerate(BANDS):
+        half = max(0.45, len(order) * (SMALLEST_SLOW if rank else SMALLEST) / 2)
+        ends = [(places[a], places[b]) for (a, b), share in heat.shares.items() if low <= share < above]
+        corners = [[(x - half, y - half), (x + half, y - half), (x + half, y + half), (x - half, y + half)]
+                   for one, other in ends for x, y in ((one, other), (other, one))]  # fmt: skip
+        above = low
+        axes.add_collection(PolyCollection(corners, facecolors=colour, linewidths=0, label=label, zorder=3 + rank, gid=f"band{rank}"))
+    axes.set(xlim=(-0.5, len(order) - 0.5), ylim=(len(order) - 0.5, -0.5), aspect="equal")
+    _heat_axes(axes, heat, order)
+    # The title is the legend's: what is outside of the axes has its room made for it, and two such would lie on each other.
+    figure.legend(loc="outside upper left", ncols=len(BANDS), frameon=False, fontsize=9, title=_safe(heat.title), alignment="left",
+                  title_fontproperties={"weight": "bold", "size": 12})  # fmt: skip
+
+
+def _heat_axes(axes: Axes, heat: Heat, order: Sequence[str]) -> None:
+    """Names where they fit, and a line between leaves."""
+    middles, start = [], 0
+    for leaf, nodes in heat.groups:
+        middles.append((start + (len(nodes) - 1) / 2, leaf))
+        start += len(nodes)
+        for line in (axes.axhline, axes.axvline) if start < len(order) else ():
+            line(start - 0.5, color="#BBBBBB", linewidth=0.6, zorder=1)
+    few, leaves = len(order) <= NAMED, len(heat.groups) > 1
+    names = _readable(middles if leaves and not few else list(enumerate(order)), len(order))
+    axes.set_xticks(*names, rotation=90, fontsize=8)
+    axes.set_yticks(*names, fontsize=8)
+    axes.set(**dict.fromkeys(("xlabel", "ylabel"), "node, by leaf" if leaves and not few else "node"))
+    more = middles if few and leaves else [(place, node) for place, node in enumerate(order) if node in heat.found and not few]
+    if more:
+        right = axes.secondary_yaxis("right")
+        right.set_yticks(*_readable(more, len(order)), fontsize=8)
+        right.set_ylabel("leaf" if few else "nodes that findings name")
+
+
+def _readable(names: Sequence[tuple[float, str]], length: int) -> tuple[list[float], list[str]]:
+    """As many as can be read beside each other: where, and cut."""
+    kept: dict[float, str] = {}
+    for at, name in names:
+        if not kept or at - max(kept) >= length / NAMED:
+            kept[at] = _safe(name if len(name) <= 20 else name[:19] + "…")
+    return list(kept), list(kept.values())

@@ -92,3 +92,21 @@ def test_a_tool_is_found_where_sites_put_it(tmp_path: Path) -> None:
     place.parent.mkdir(parents=True)
     place.touch()
     assert tool(host, "scontrol", "slurm") == "/opt/slurm/bin/scontrol"
+
+
+SLOW = "railwright isolate r1: rail2 41 of 392 Gb/s with 3 partners"
+
+
+def test_isolate(slurm: SlurmHost) -> None:
+    given = {"mode": "isolate", "reason": None, "node_reasons": [SLOW]}
+    assert call(**given, check_mode=True)["changed"] is False
+    assert slurm.orders == []
+    closed = call(**given)
+    assert (closed["changed"], closed["drains"][0]["reason"], closed["drains"][0]["closed"]) == (True, SLOW, True)
+
+
+@pytest.mark.parametrize("reasons", [[RUN], ["railwright isolate r1: a\nb"], [SLOW + "x" * 200]])
+def test_what_is_no_reason_to_isolate(slurm: SlurmHost, reasons: list[str]) -> None:
+    result = call(mode="isolate", reason=None, node_reasons=reasons)
+    assert result["msg"].startswith("rdma_drain: ")
+    assert slurm.orders == []

@@ -71,3 +71,11 @@ def test_undrain(tmp_path: Path) -> None:
 def test_a_name_is_one_word_whatever_is_in_it() -> None:
     assert command.command_for_node(("drain", "{node}", "r={reason}", "{other}"), "a {reason}; $(b)", "why {node}") == (
         "drain", "a {reason}; $(b)", "r=why {node}", "{other}")
+
+
+def test_a_search_gives_each_node_its_reason(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    reasons = {"gpu1": "railwright isolate 1: a", "gpu2": "railwright isolate 1: b"}
+    found, changed = command.close(Host(), commands(log, drained=75), reasons)
+    assert ([(item.state, item.reason) for item in found], changed) == ([("draining", reason) for reason in reasons.values()], True)
+    assert log.read_text().splitlines()[:2] == [f"drain|{node}|{reason}" for node, reason in reasons.items()]

@@ -126,3 +126,19 @@ def test_without_a_scheduler_nothing_is_asked() -> None:
     assert draining.without_scheduler("n1", "inspect")["state"] == "available"
     assert draining.without_scheduler("n1", "wait")["done"] is True
     assert draining.without_scheduler("n1", "undrain")["state"] == "available"
+
+
+def test_the_reason_of_a_search_is_plain_and_bounded() -> None:
+    assert draining.isolation_reason("r1", "rail2 41 of 392 Gb/s with 3 partners") == (
+        "railwright isolate r1: rail2 41 of 392 Gb/s with 3 partners")
+    odd = draining.isolation_reason("r1", '{{ 7*7 }} "é"\n$(x) [a@b] ' + "x" * 300)
+    assert len(odd) == 200 and odd.isascii() and odd.endswith("...")
+    assert not set('{}"$[]@\n') & set(odd)
+
+
+@pytest.mark.parametrize(("found", "why"), [
+    (drain(closed=True), None), (drain(closed=True, state="down", by="other"), None),
+    (drain(raw="IDLE"), "n1 takes new jobs (available, IDLE): it is not drained"),
+    (drain(scheduler="none"), "n1 is not drained: upgrade_scheduler is none"), (drain(message="Slurm refused"), "Slurm refused")])
+def test_a_node_that_still_takes_jobs_is_not_isolated(found: dict[str, Any], why: str | None) -> None:
+    assert draining.drain_refusal("n1", found, "closed", None, 0) == why

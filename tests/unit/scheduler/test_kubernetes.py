@@ -182,3 +182,31 @@ def test_no_answer(host: KubectlHost, said: str, kind: type[SchedulerError]) -> 
 def test_what_is_no_list(text: str) -> None:
     with pytest.raises(SchedulerError, match="no list of them"):
         kubernetes.parse_nodes(text)
+
+
+SLOW = "railwright isolate 20261121T200000Z-isolate-1: rail2 41 of 392 Gb/s with 3 partners"
+
+
+def test_a_search_cordons_and_evicts_nothing(cluster: Cluster, host: KubectlHost) -> None:
+    cluster.pod("web", "n1", "ReplicaSet")
+    [found], changed = kubernetes.close(host, {"n1": SLOW})
+    assert (changed, found.state, found.reason, found.jobs, cluster.evicted) == (True, "draining", SLOW, ("default/web",), [])
+    assert cluster.nodes["n1"]["metadata"]["annotations"] == {kubernetes.NOTE: SLOW}
+    assert kubernetes.close(host, {"n1": SLOW})[1] is False
+
+
+@pytest.mark.parametrize("note", [RUN, "railwright isolate 1: node hangs with 3 partners", None])
+def test_a_search_takes_over_no_cordon(cluster: Cluster, host: KubectlHost, note: str | None) -> None:
+    cordon(cluster, "n1", note)
+    [found], changed = kubernetes.close(host, {"n1": SLOW})
+    assert (changed, found.closed, found.reason) == (False, True, note or "cordoned")
+
+
+def test_no_upgrade_lifts_the_cordon_of_a_search(cluster: Cluster, host: KubectlHost) -> None:
+    cluster.ready("n2", "False")
+    for name in ("n1", "n2"):
+        kubernetes.close(host, {name: SLOW})
+        kubernetes.drain(host, [name], RUN)
+        cluster.ready(name, "True")
+        [found], changed = kubernetes.undrain(host, [name], RUN)
+        assert (changed, found.closed, str(found.reason)[:len(SLOW)], found.by) == (False, True, SLOW, "other")

@@ -169,3 +169,38 @@ def test_400_nodes_cost_two_calls() -> None:
     found = slurm.inspect_nodes(host, list(host.nodes))
     assert host.calls == 2
     assert sum(bool(item.jobs) for item in found) == 200
+
+
+SLOW = "railwright isolate 20261121T200000Z-isolate-1: rail2 41 of 392 Gb/s with 3 partners"
+SLOWER = "railwright isolate 20261120T200000Z-isolate-9: node 300 of 392 Gb/s with 4 partners"
+
+
+def test_a_search_closes_each_node_with_its_own_reason() -> None:
+    host = SlurmHost({"n1": ("MIXED", ""), "n2": ("IDLE", ""), "n3": ("IDLE", "")}, ["1|RUNNING|n1|alice"])
+    found, changed = slurm.close(host, {"n1": SLOW, "n2": SLOWER})
+    assert changed
+    assert [(item.node, item.state, item.reason) for item in found] == [("n1", "draining", SLOW), ("n2", "drained", SLOWER)]
+    assert host.orders == [("NodeName=n1", "State=DRAIN", f"Reason={SLOW}"), ("NodeName=n2", "State=DRAIN", f"Reason={SLOWER}")]
+
+
+def test_a_search_takes_over_no_drain() -> None:
+    """Neither an earlier search's, nor an upgrade's, which will open the node, nor an operator's."""
+    nodes = {"n1": ("IDLE+DRAIN", SLOWER), "n2": ("IDLE+DRAIN", RUN), "n3": ("IDLE+DRAIN", "bad DIMM"), "n4": ("DOWN*", "Not responding")}
+    host = SlurmHost(nodes)
+    found, _changed = slurm.close(host, dict.fromkeys(nodes, SLOW))
+    assert [(item.closed, item.reason) for item in found] == [(True, reason) for _state, reason in nodes.values()]
+    assert [order[0] for order in host.orders] == ["NodeName=n4"], "it is down, and would take a job as soon as it answers"
+
+
+def test_a_node_that_is_down_without_a_reason_gets_the_searchs() -> None:
+    host = SlurmHost({"n1": ("DOWN", "")})
+    [found], _changed = slurm.close(host, {"n1": SLOW})
+    assert (found.closed, found.reason) == (True, SLOW)
+
+
+def test_no_upgrade_gives_back_what_a_search_closed() -> None:
+    host = SlurmHost({"n1": ("IDLE+DRAIN", SLOW)})
+    [found], changed = slurm.drain(host, ["n1"], RUN)
+    assert (found.done, found.by, found.reason, changed) == (True, "other", SLOW, False)
+    [found], changed = slurm.undrain(host, ["n1"], RUN)
+    assert (found.state, found.reason, changed, host.orders) == ("drained", SLOW, False, [])
