@@ -77,7 +77,8 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
                 found.append(Finding(host, f"upgrade_canary[{index}]", name, said, f"hosts of group {GROUP}", "error"))
         for index, name in enumerate(spec["leaves"]):
             if known.isdisjoint(inventory.groups.get(name, ())):
-                said = "has no host of group rdma" if name in inventory.groups else f"is no group{did_you_mean(name, tuple(inventory.groups))}"
+                said = f"is no group{did_you_mean(name, tuple(inventory.groups))}"
+                said = "has no host of group rdma" if name in inventory.groups else said
                 found.append(Finding(host, f"rdma_leaves[{index}]", name, said, "groups of the inventory, each with nodes", "error"))
         asked = spec["nccl_tests_slurm_host"]
         if asked is not None and asked not in known:

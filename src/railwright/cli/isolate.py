@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import Judged, Session, concluded, heading, node_counts
 from railwright.exitcodes import ExitCode, InputError
 from railwright.isolate import journal
+from railwright.isolate.drain import check_drain, drain, reasons_of
 from railwright.isolate.model import Finding, Fleet, Options, make_fleet
+from railwright.isolate.record import isolate_document
 from railwright.isolate.solve import Outcome, Search
 from railwright.runs import site_name
 from railwright.writing import xdg
@@ -27,8 +30,8 @@ if TYPE_CHECKING:
 HELP = """Find slow or failing parts: a node, a rail, one direction of it, a path, a leaf switch, a link that flaps.
 
 Pairs of nodes measure each other with perftest, all at once, round by round; whoever was slow is measured again with partners that proved \
-good. No setting is changed, but the rails are busy: nodes with jobs do not belong here (--limit). Ctrl-C stops it, and --resume goes on. \
-Ends 0 when every part is good, 1 when one is not or could not be told, 3 when a node does not answer.
+good. No setting is changed, but the rails are busy: nodes on which the scheduler has jobs are left out. Ctrl-C stops it, --resume goes \
+on. Ends 0 when every part is good, 1 when one is not or could not be told, 3 when a node does not answer.
 
 \b
 Examples:
@@ -43,6 +46,9 @@ SAMPLES_HELP = "How often each figure is measured, a second each. Default: five.
 AT_ONCE_HELP = "How many pairs measure at the same time. 1 where the nodes share what they run on, as virtual machines do."
 SEED_HELP = "Draws other pairs."
 RESUME_HELP = "Go on with the last search of this inventory, with the options that it was begun with."
+DRAIN_HELP = "Keep new jobs from the nodes that a finding blames, through the inventory's scheduler, with the reason."
+BUSY_HELP = "Measure nodes on which jobs run, too."
+SHOWN = 5  # nodes that are left out, each with its reason
 BLAMED = ("node", "rail", "direction", "pair", "leaf", "plane", "flapping", "late gpu", "hang")
 
 Minutes = Annotated[float, typer.Option("--minutes", min=1, max=1440, metavar="N", help=MINUTES_HELP)]
@@ -51,20 +57,25 @@ Samples = Annotated[int, option("--samples", min=1, max=15, metavar="N", help=SA
 AtOnce = Annotated[int, option("--at-once", min=1, max=4096, metavar="PAIRS", help=AT_ONCE_HELP)]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help=SEED_HELP)]
 Resume = Annotated[bool, typer.Option("--resume", help=RESUME_HELP)]
+Drain = Annotated[bool, typer.Option("--drain", help=DRAIN_HELP)]
+Busy = Annotated[bool, typer.Option("--busy", help=BUSY_HELP)]
 
 
 def command(
     inventory: Inventory, limit: Limit = None, minutes: Minutes = 20.0, rounds: Rounds = 8, samples: Samples = 0, at_once: AtOnce = 1024,
-    seed: Seed = 1, resume: Resume = False, form: OutputFormat = Format.TEXT,
+    seed: Seed = 1, drained: Drain = False, busy: Busy = False, resume: Resume = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     session = Session("isolate", inventory, limit, form)
     judged = session.judge()
-    leaves = leaves_of(judged)
     if len(judged.inventory.hosts) < 2:
         raise InputError("isolate measures nodes against each other, and one node is all that was given; allowed: two nodes or more")
+    if drained:
+        check_drain(judged)
     place = last_journal(session) if resume else journals() / f"{site_name(session.inventory)}-{session.id}.jsonl"
-    sites, outcome = measurable(session, judged)
-    fleet = make_fleet(list(judged.inventory.hosts), shared_rails(sites), leaves, "perftest")
+    left_out = {} if busy or resume else at_work(session, judged)
+    sites, outcome = measurable(session, judged, left_out)
+    nodes = journal.begun_with(place) if resume else tuple(sites)
+    fleet = make_fleet(nodes, shared_rails(sites), leaves_of(judged, nodes), "perftest")
     book, options = journal.reopen(place, fleet) if resume else new_journal(place, fleet, Options(minutes, rounds, seed, samples))
     try:
         found, counted = searched(fleet, sites, book, options, at_once)
@@ -74,12 +85,15 @@ def command(
     finally:
         book.close()
     outcome.verdicts = [*map(as_verdict, found.findings), *counted]
-    stopped = [ExitCode.FAILED] if not found.clean else []
-    end = concluded(outcome, lambda _host: {}, lambda _nodes: {"findings": len(found.findings), "rounds": found.rounds}, codes=stopped)
-    document = isolate_document(fleet, found)
-    session.store(end, outcome.verdicts)
+    document = isolate_document(fleet, measured(place, fleet), found)
+    if drained:
+        document["drained"] = [row._asdict() for row in drain(session, reasons_of(session.id, found.findings))]
+    failed = not found.clean or any(row["state"] == "failed" for row in document.get("drained", ()))
+    totals = {"findings": len(found.findings), "rounds": found.rounds}
+    end = concluded(outcome, lambda _host: {}, lambda _nodes: totals, codes=[ExitCode.FAILED] if failed else [])
+    session.store(end, outcome.verdicts, isolate=document)
     place.unlink(missing_ok=True)
-    session.show(end, lambda: show(found, outcome), isolate=document, verdicts=verdicts.ordered(outcome.verdicts))
+    session.show(end, lambda: show(found, outcome, document), isolate=document, verdicts=verdicts.ordered(outcome.verdicts))
     raise typer.Exit(end.code)
 
 
@@ -98,12 +112,39 @@ def new_journal(place: Path, fleet: Fleet, options: Options) -> tuple[journal.Jo
     return journal.create(place, fleet, options), options
 
 
-def leaves_of(judged: Judged) -> dict[str, Collection[str | tuple[str, str]]]:
+def measured(place: Path, fleet: Fleet) -> tuple[journal.Done, ...]:
+    """Every whole round, those before a resume among them."""
+    book, _options = journal.reopen(place, fleet)
+    book.close()
+    return book.done
+
+
+def at_work(session: Session, judged: Judged) -> dict[str, str]:
+    """Node -> why it is not measured: a job runs there, or its scheduler does not say."""
+    nodes = [name for name, spec in judged.specs.items() if spec["upgrade_scheduler"] != "none"]
+    if not nodes:
+        return {}
+    found = {}
+    hosts = session.run("scheduler_state", {}, nodes).hosts
+    for name in nodes:
+        state = hosts[name].drain
+        if state is None:
+            found[name] = f"its scheduler does not say whether jobs run there: {hosts[name].message}"
+        elif not state.get("empty"):
+            found[name] = "jobs run there: " + first_of([str(job) for job in state.get("holders") or state.get("jobs") or ["(unnamed)"]], 3)
+    for name, why in list(found.items())[:SHOWN]:
+        console.note(f"{name}: is left out: {why}")
+    if found:
+        console.note(f"{len(found)} of {len(judged.inventory.hosts)} nodes are left out for their jobs; --busy measures them all the same")
+    return found
+
+
+def leaves_of(judged: Judged, nodes: Collection[str]) -> dict[str, Collection[str | tuple[str, str]]]:
     """Leaf -> its nodes, or its (node, rail) where each rail has switches of its own; {} where the inventory does not say."""
     spec = next(iter(judged.specs.values()))
     found: dict[str, Collection[str | tuple[str, str]]] = {}
     for group in spec["leaves"]:
-        members = [node for node in judged.inventory.groups[group] if node in judged.inventory.hosts]
+        members = [node for node in judged.inventory.groups[group] if node in nodes]
         if spec["leaf_per_rail"]:
             found |= {f"{group} {rail.name}": [(node, rail.name) for node in members] for rail in spec.rails if members}
         elif members:
@@ -111,8 +152,8 @@ def leaves_of(judged: Judged) -> dict[str, Collection[str | tuple[str, str]]]:
     return found
 
 
-def measurable(session: Session, judged: Judged) -> tuple[dict[str, Site], RunOutcome]:
-    """Every node that answers, with its rails as it sees them."""
+def measurable(session: Session, judged: Judged, left_out: Collection[str]) -> tuple[dict[str, Site], RunOutcome]:
+    """Every other node that answers, with its rails as it sees them."""
     from railwright.isolate.perftest import Site
     from railwright.scan.nodes import nodes_of
     from railwright.scan.questions import QUESTIONS
@@ -122,7 +163,7 @@ def measurable(session: Session, judged: Judged) -> tuple[dict[str, Site], RunOu
     for name in scanned.by_ansible:
         scanned.outcome.hosts.pop(name, None)
         console.note(f"{name}: is not measured: isolate reaches nodes over its own ssh alone, and this one by Ansible only")
-    nodes = {node.name: node for node in nodes_of(judged.inventory, judged.specs) if node.name in views}
+    nodes = {node.name: node for node in nodes_of(judged.inventory, judged.specs) if node.name in views.keys() - set(left_out)}
     return {name: Site(node, views[name]) for name, node in nodes.items()}, scanned.outcome
 
 
@@ -151,11 +192,7 @@ def as_verdict(finding: Finding) -> dict[str, Any]:
             "status": status, "expected": "like the others", "found": round(finding.share, 3), "message": finding.text}  # fmt: skip
 
 
-def isolate_document(fleet: Fleet, found: Outcome) -> dict[str, Any]:
-    return {"findings": [finding._asdict() for finding in found.findings]}
-
-
-def show(found: Outcome, outcome: RunOutcome) -> None:
+def show(found: Outcome, outcome: RunOutcome, document: Mapping[str, Any]) -> None:
     for _name, host in sorted(outcome.hosts.items()):
         if host.status != "ok":
             heading(host)
@@ -163,6 +200,8 @@ def show(found: Outcome, outcome: RunOutcome) -> None:
         console.say(console.styled(finding.kind, "node"), finding.text)
     if found.stopped:
         console.say(console.styled("stopped", "node"), found.stopped)
+    for row in document.get("drained", ()):
+        console.say(console.styled("drain", "node"), row["text"])
     if found.clean:
         console.say("every part is as fast as its like")
     console.say(f"{found.rounds} rounds, {found.trials} pairs measured, {found.seconds:.0f} s, {found.node_minutes:.1f} node-minutes")

@@ -67,9 +67,18 @@ def create(path: Path, fleet: Fleet, options: Options) -> Journal:
     """Raises FileExistsError where there is one."""
     make_directories(path.parent, 0o700)
     journal = Journal(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600))
-    journal.add({"kind": "start", "schema": SCHEMA, "inventory": identity(fleet), "nodes": len(fleet.nodes), **options._asdict()})
+    journal.add({"kind": "start", "schema": SCHEMA, "inventory": identity(fleet), "nodes": fleet.nodes, **options._asdict()})
     sync_directory(path.parent)
     return journal
+
+
+def begun_with(path: Path) -> tuple[str, ...]:
+    """The nodes that a search was begun with: which ones answer and are idle may have changed since. Raises InputError."""
+    try:
+        with path.open(encoding="utf-8") as lines:
+            return tuple(str(node) for node in mapping(read_json(lines.readline()))["nodes"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: is damaged ({error!r}); the search cannot be resumed from it", path, 1) from error
 
 
 def reopen(path: Path, fleet: Fleet) -> tuple[Journal, Options]:
@@ -101,7 +110,7 @@ def _options(records: Sequence[dict[str, Any]], path: Path, fleet: Fleet) -> Opt
         raise InputError(f"{path}: is no journal of this version; begin a new search", path, 1)
     head = records[0]
     if head["inventory"] != identity(fleet):
-        raise InputError(f"{path}: is the journal of another inventory ({head['nodes']} nodes, other names, rails or leaves)", path, 1)
+        raise InputError(f"{path}: is the journal of another inventory ({len(head['nodes'])} nodes, other names, rails or leaves)", path, 1)
     return Options(float(head["minutes"]), int(head["rounds"]), int(head["seed"]), int(head["samples"]))
 
 

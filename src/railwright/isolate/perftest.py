@@ -76,8 +76,9 @@ class PerftestLauncher:
                 self._counters.setdefault((str(verdict["check"]), str(verdict["node"]), str(verdict["hca"]), str(verdict["port"])), verdict)
 
     def _together(self, trials: Sequence[Trial]) -> list[Result]:
-        legs = [leg for number, trial in enumerate(trials) for leg in self._legs(number, trial)]
-        self._running = {node for trial in trials for node in trial.nodes}
+        legs = [leg for number, trial in enumerate(trials) if self._sites.keys() >= set(trial.nodes) for leg in self._legs(number, trial)]
+        everybody = {node for trial in trials for node in trial.nodes}
+        self._running = everybody & self._sites.keys()
         requests = {}
         for node in sorted(self._running):
             serving = [test for leg in legs if leg.server == node for test in leg.serving]
@@ -91,7 +92,7 @@ class PerftestLauncher:
                 if trials[leg.trial].asks[leg.ask].way == way and {leg.server, leg.client} <= started.keys():
                     clients[leg.client].append(leg)
             figures.update(self._sampled(clients, started))
-        away = {node for node in self._running if node not in started}
+        away = everybody - started.keys()
         self.stop()
         return [self._result(trial, number, figures, away) for number, trial in enumerate(trials)]
 
