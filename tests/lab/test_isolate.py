@@ -1,42 +1,58 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Four machines with two rails each: a slowed rail, one slow direction, a slow path, a flapping link and a stopped machine are named.
+"""Rounds of perftest over real Soft-RoCE: a quiet fabric has no finding; a slowed rail, a slow direction and a slow path are named, twice.
 
-Emulated machines share two cores, so what a rail carries is set by a shaper on each interface and not by who computes: RATE everywhere,
-and a sixth of it where a fault is. Pairs measure one after the other. The tests are one story and run in this order; each fault is found
-twice. A search that is killed is resumed and comes to the same.
+The second time the search is killed in its second round and resumed. What slows a link is a shaper (isolate_lab.py).
 """
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lab_images import FABRIC
-from lab_machine import Machine, Outcome
-from railwright import lab
+from isolate_lab import SLOW, Fabric, fabric
 
-ROOT = Path(__file__).resolve().parents[2]
-NODES, RAILS = 4, 2
-SITE = {
-    "rdma_fabric": "roce",
-    "rdma_stack": "soft_roce",
-    "rdma_mtu": 9000,
-    "rdma_consent": ["link", "restart"],
-    "rdma_confirm_timeout_s": 600,
-    "rdma_qos_profile": "none",
-    "rdma_expect": {"link_layer": "Ethernet"},
-    "validate_perftest_message_bytes": 4096,
-    "validate_perftest_qps": 1,
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
+    with fabric("test_isolate", tmp_path_factory.mktemp("state")) as made:
+        yield made
+
+
+def slow_rail(made: Fabric) -> None:
+    made.port(2, 1, SLOW)
+    made.leaves(2, 1, SLOW)
+
+
+def slow_direction(made: Fabric) -> None:
+    made.leaves(1, 0, SLOW)
+
+
+def slow_path(made: Fabric) -> None:
+    made.path(0, 3, 0)
+    made.path(3, 0, 0)
+
+
+FAULTS = {
+    "rail": (slow_rail, ("rail", ("node3",), "rail1", "")),
+    "direction": (slow_direction, ("direction", ("node2",), "rail0", "out")),
+    "pair": (slow_path, ("pair", ("node1", "node4"), "rail0", "")),
 }
-RATE, SLOW = "24mbit", "4mbit"
-ARGUMENTS = ("--at-once", "1", "--samples", "3", "--minutes", "40", "--rounds", "12")
+
+
+def test_a_quiet_fabric_has_no_finding(machines: Fabric) -> None:
+    run = machines.search()
+    assert (run.code, run.found) == (0, []), run.err
+    assert machines.strays() == []
+
+
+@pytest.mark.parametrize("resumed", [False, True], ids=["whole", "killed and resumed"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_fault_alone_is_named(machines: Fabric, fault: str, resumed: bool) -> None:
+    slowed, expected = FAULTS[fault]
+    machines.quiet()
+    slowed(machines)
+    run = machines.killed_and_resumed() if resumed else machines.search()
+    assert run.code == 1, run.err
+    assert [(kind, tuple(sorted(nodes)), rail, way) for kind, nodes, rail, way in run.found] == [expected], run.document["isolate"]
+    assert machines.strays() == []
