@@ -53,7 +53,7 @@ BLAMED = ("node", "rail", "direction", "pair", "leaf", "plane", "flapping", "lat
 
 Minutes = Annotated[float, typer.Option("--minutes", min=1, max=1440, metavar="N", help=MINUTES_HELP)]
 Rounds = Annotated[int, typer.Option("--rounds", min=1, max=100, metavar="N", help=ROUNDS_HELP)]
-Samples = Annotated[int, option("--samples", min=1, max=15, metavar="N", help=SAMPLES_HELP)]
+Samples = Annotated[int | None, option("--samples", min=1, max=15, metavar="N", help=SAMPLES_HELP)]
 AtOnce = Annotated[int, option("--at-once", min=1, max=4096, metavar="PAIRS", help=AT_ONCE_HELP)]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help=SEED_HELP)]
 Resume = Annotated[bool, typer.Option("--resume", help=RESUME_HELP)]
@@ -62,7 +62,7 @@ Busy = Annotated[bool, typer.Option("--busy", help=BUSY_HELP)]
 
 
 def command(
-    inventory: Inventory, limit: Limit = None, minutes: Minutes = 20.0, rounds: Rounds = 8, samples: Samples = 0, at_once: AtOnce = 1024,
+    inventory: Inventory, limit: Limit = None, minutes: Minutes = 20.0, rounds: Rounds = 8, samples: Samples = None, at_once: AtOnce = 1024,
     seed: Seed = 1, drained: Drain = False, busy: Busy = False, resume: Resume = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     session = Session("isolate", inventory, limit, form)
@@ -76,7 +76,7 @@ def command(
     sites, outcome = measurable(session, judged, left_out)
     nodes = journal.begun_with(place) if resume else tuple(sites)
     fleet = make_fleet(nodes, shared_rails(sites), leaves_of(judged, nodes), "perftest")
-    book, options = journal.reopen(place, fleet) if resume else new_journal(place, fleet, Options(minutes, rounds, seed, samples))
+    book, options = journal.reopen(place, fleet) if resume else new_journal(place, fleet, Options(minutes, rounds, seed, samples or 0))
     try:
         found, counted = searched(fleet, sites, book, options, at_once)
     except KeyboardInterrupt:
