@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,22 +14,24 @@ from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import Judged, Session, concluded, heading, node_counts
-from railwright.exitcodes import ExitCode, InputError
+from railwright.exitcodes import ExitCode, InputError, RunError
 from railwright.isolate import journal
-from railwright.isolate.model import Finding, Fleet, Options, make_fleet
+from railwright.isolate.model import TOOLS, Finding, Fleet, Options, make_fleet
 from railwright.isolate.solve import Outcome, Search
 from railwright.runs import site_name
 from railwright.writing import xdg
 
 if TYPE_CHECKING:
     from railwright.events import RunOutcome
-    from railwright.isolate.perftest import Site
+    from railwright.isolate.nccl import NcclLauncher
+    from railwright.isolate.perftest import PerftestLauncher, Site
 
 HELP = """Find slow or failing parts: a node, a rail, one direction of it, a path, a leaf switch, a link that flaps.
 
-Pairs of nodes measure each other with perftest, all at once, round by round; whoever was slow is measured again with partners that proved \
-good. No setting is changed, but the rails are busy: nodes with jobs do not belong here (--limit). Ctrl-C stops it, and --resume goes on. \
-Ends 0 when every part is good, 1 when one is not or could not be told, 3 when a node does not answer.
+Pairs of nodes measure each other with perftest, or with nccl-tests between their GPUs, all at once, round by round; whoever was slow is \
+measured again with partners that proved good. No setting is changed, but the rails are busy: nodes with jobs do not belong here \
+(--limit). Ctrl-C stops it, and --resume goes on. Ends 0 when every part is good, 1 when one is not or could not be told, 3 when a node \
+does not answer.
 
 \b
 Examples:
@@ -43,6 +46,7 @@ SAMPLES_HELP = "How often each figure is measured, a second each. Default: five.
 AT_ONCE_HELP = "How many pairs measure at the same time. 1 where the nodes share what they run on, as virtual machines do."
 SEED_HELP = "Draws other pairs."
 RESUME_HELP = "Go on with the last search of this inventory, with the options that it was begun with."
+TOOL_HELP = "perftest, nccl or auto: nccl-tests, which are brought to the nodes, where each has GPUs and a launcher (mpirun, srun)."
 BLAMED = ("node", "rail", "direction", "pair", "leaf", "plane", "flapping", "late gpu", "hang")
 
 Minutes = Annotated[float, typer.Option("--minutes", min=1, max=1440, metavar="N", help=MINUTES_HELP)]
@@ -50,13 +54,16 @@ Rounds = Annotated[int, typer.Option("--rounds", min=1, max=100, metavar="N", he
 Samples = Annotated[int, option("--samples", min=1, max=15, metavar="N", help=SAMPLES_HELP)]
 AtOnce = Annotated[int, option("--at-once", min=1, max=4096, metavar="PAIRS", help=AT_ONCE_HELP)]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help=SEED_HELP)]
+Tool = Annotated[str, typer.Option("--tool", metavar="NAME", help=TOOL_HELP)]
 Resume = Annotated[bool, typer.Option("--resume", help=RESUME_HELP)]
 
 
 def command(
     inventory: Inventory, limit: Limit = None, minutes: Minutes = 20.0, rounds: Rounds = 8, samples: Samples = 0, at_once: AtOnce = 1024,
-    seed: Seed = 1, resume: Resume = False, form: OutputFormat = Format.TEXT,
+    seed: Seed = 1, tool: Tool = "auto", resume: Resume = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
+    if tool not in ("auto", *TOOLS):
+        raise InputError(f"--tool {tool}: is no such tool; allowed: auto, {', '.join(TOOLS)}")
     session = Session("isolate", inventory, limit, form)
     judged = session.judge()
     leaves = leaves_of(judged)
@@ -64,10 +71,12 @@ def command(
         raise InputError("isolate measures nodes against each other, and one node is all that was given; allowed: two nodes or more")
     place = last_journal(session) if resume else journals() / f"{site_name(session.inventory)}-{session.id}.jsonl"
     sites, outcome = measurable(session, judged)
-    fleet = make_fleet(list(judged.inventory.hosts), shared_rails(sites), leaves, "perftest")
+    rails = shared_rails(sites)
+    launcher = launcher_of(session, judged, sites, tool, rails, place, at_once, resumed=resume)
+    fleet = make_fleet(list(judged.inventory.hosts), rails, leaves, launcher.tool)
     book, options = journal.reopen(place, fleet) if resume else new_journal(place, fleet, Options(minutes, rounds, seed, samples))
     try:
-        found, counted = searched(fleet, sites, book, options, at_once)
+        found, counted = searched(fleet, launcher, book, options)
     except KeyboardInterrupt:
         console.note(f"what was measured is kept: railwright isolate -i {session.inventory} --resume goes on")
         raise
@@ -139,12 +148,49 @@ def shared_rails(sites: Mapping[str, Site]) -> list[str]:
     return shared
 
 
-def searched(
-    fleet: Fleet, sites: Mapping[str, Site], book: journal.Journal, options: Options, at_once: int
-) -> tuple[Outcome, list[dict[str, Any]]]:  # fmt: skip
+def launcher_of(
+    session: Session, judged: Judged, sites: Mapping[str, Site], tool: str, rails: list[str], place: Path, at_once: int, *, resumed: bool
+) -> PerftestLauncher | NcclLauncher:  # fmt: skip
+    """nccl-tests where it can be, and is wished for."""
     from railwright.isolate.perftest import PerftestLauncher
 
-    launcher = PerftestLauncher(sites, at_once, console.note)
+    wished = tool == "nccl" or (tool == "auto" and all(site.view["facts"]["gpus"] for site in sites.values()))
+    if wished:
+        found = nccl_launcher_of(session, judged, sites, rails, place, at_once, resumed=resumed)
+        if not isinstance(found, str):
+            return found
+        if tool == "nccl":
+            raise RunError(f"--tool nccl: {found}")
+        console.note(f"nccl-tests cannot be run, so perftest is: {found}")
+    return PerftestLauncher(sites, at_once, console.note)
+
+
+def nccl_launcher_of(
+    session: Session, judged: Judged, sites: Mapping[str, Site], rails: list[str], place: Path, at_once: int, *, resumed: bool
+) -> NcclLauncher | str:  # fmt: skip
+    """Or why not. The programs are brought first, as by bench."""
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, wishes_of
+    from railwright.isolate.nccl import PROGRAMS, Member, NcclLauncher, nccl_launcher
+
+    brought = session.run("nccl_tests_programs", {"nccl_tests_collectives": list(dict.fromkeys(PROGRAMS.values()))})
+    members = {}
+    for name, site in sites.items():
+        host = brought.hosts[name]
+        if host.status == "ok" and host.readiness is not None:
+            members[name] = Member(site, Node(name, wishes_of(judged.specs[name]), host.readiness))
+        else:
+            console.note(f"{name}: is not measured by nccl-tests: {host.message or 'the run ended before it'}")
+    if len(members) < 2:
+        return "fewer than two nodes are ready for it"
+    how = nccl_launcher([member.plan for member in members.values()])
+    # The same for the search that goes on: what was cut off is found by it.
+    run = f"isolate-{hashlib.sha256(place.name.encode()).hexdigest()[:16]}"
+    return how if isinstance(how, str) else NcclLauncher(members, rails, how, run, at_once, console.note, resumed=resumed)
+
+
+def searched(
+    fleet: Fleet, launcher: PerftestLauncher | NcclLauncher, book: journal.Journal, options: Options
+) -> tuple[Outcome, list[dict[str, Any]]]:  # fmt: skip
     return Search(fleet, launcher, book, options, console.note).run(), launcher.verdicts
 
 
