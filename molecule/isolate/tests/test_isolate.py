@@ -22,7 +22,6 @@ NODES = ("node1", "node2", "node3", "node4")
 SLOW = "/var/lib/stand-in/slow"
 SECONDS = 900
 GONE_SECONDS = 60
-MARK = "RAILWRIGHT_BENCH="
 
 On = Callable[..., str]
 
@@ -95,6 +94,7 @@ def well(site: Site) -> Iterator[None]:
 
 def kill_in_round(site: Site, process: subprocess.Popen[str], number: int) -> None:
     """SIGKILL for the controller and all that it started, while ranks of this round run."""
+    assert process.stdout is not None
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith(f"round {number}: ") and "pairs of" in line:
@@ -105,6 +105,8 @@ def kill_in_round(site: Site, process: subprocess.Popen[str], number: int) -> No
         time.sleep(0.2)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    process.stdout.close()
+    process.stderr.close()
 
 
 def test_healthy_nodes(site: Site) -> None:

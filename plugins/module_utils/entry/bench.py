@@ -57,13 +57,8 @@ def launch_of(params: Params) -> job.Launch:
 
 
 def measure_pairs(host: Host, params: Params) -> Dict[str, Any]:
-    def question(wanted: Params) -> pairs.Question:
-        environment = {str(name): str(value) for name, value in wanted["environment"].items()}
-        launch = job.Launch(params["run"], params["user"], wanted["name"], [str(word) for word in wanted["argv"]], environment,
-                            int(wanted["seconds"]))
-        return pairs.Question(launch, int(wanted["groups"]))
-    found = pairs.measure(host, [[question(item) for item in pair] for pair in params["pairs"]], params["cancel"])
-    return {"pairs": found}
+    wanted = [[pairs.Question(launch_of(dict(params, launch=item)), int(item["groups"])) for item in pair] for pair in params["pairs"]]
+    return {"pairs": pairs.measure(host, wanted, params["cancel"])}
 
 
 def results(host: Host, params: Params) -> Dict[str, Any]:

@@ -42,7 +42,7 @@ Examples:
 
 MINUTES_HELP = "How long it may take: no round begins that would not end in time."
 ROUNDS_HELP = "How many rounds at most."
-SAMPLES_HELP = "How often each figure is measured, a second each. Default: five."
+SAMPLES_HELP = "How often each figure is measured, a second or less each. Default: five, with nccl-tests nine."
 AT_ONCE_HELP = "How many pairs measure at the same time. 1 where the nodes share what they run on, as virtual machines do."
 SEED_HELP = "Draws other pairs."
 RESUME_HELP = "Go on with the last search of this inventory, with the options that it was begun with."
@@ -72,8 +72,9 @@ def command(
     place = last_journal(session) if resume else journals() / f"{site_name(session.inventory)}-{session.id}.jsonl"
     sites, outcome = measurable(session, judged)
     rails = shared_rails(sites)
-    launcher = launcher_of(session, judged, sites, tool, rails, place, at_once, resumed=resume)
-    fleet = make_fleet(list(judged.inventory.hosts), rails, leaves, launcher.tool)
+    run = f"isolate-{hashlib.sha256(place.name.encode()).hexdigest()[:16]}"  # the same for a search that goes on
+    tool, launcher = launcher_of(session, judged, sites, tool, rails, run, at_once, resumed=resume)
+    fleet = make_fleet(list(judged.inventory.hosts), rails, leaves, tool)
     book, options = journal.reopen(place, fleet) if resume else new_journal(place, fleet, Options(minutes, rounds, seed, samples))
     try:
         found, counted = searched(fleet, launcher, book, options)
@@ -111,14 +112,10 @@ def leaves_of(judged: Judged) -> dict[str, Collection[str | tuple[str, str]]]:
     """Leaf -> its nodes, or its (node, rail) where each rail has switches of its own; {} where the inventory does not say."""
     spec = next(iter(judged.specs.values()))
     found: dict[str, Collection[str | tuple[str, str]]] = {}
-    for group in spec["rdma_leaves"]:
-        members = [node for node in judged.inventory.groups.get(group, ()) if node in judged.inventory.hosts]
-        if group not in judged.inventory.groups or (not members and judged.inventory.limit is None):
-            what = "no group of this name has" if group not in judged.inventory.groups else "none of its hosts is"
-            raise InputError(f"rdma_leaves: {group}: {what} a node of group rdma; allowed: groups of the inventory with nodes")
-        if spec["rdma_leaf_per_rail"]:
-            for rail in [rail.name for rail in spec.rails]:
-                found[f"{group} {rail}"] = [(node, rail) for node in members]
+    for group in spec["leaves"]:
+        members = [node for node in judged.inventory.groups[group] if node in judged.inventory.hosts]
+        if spec["leaf_per_rail"]:
+            found |= {f"{group} {rail.name}": [(node, rail.name) for node in members] for rail in spec.rails if members}
         elif members:
             found[group] = members
     return found
@@ -149,43 +146,27 @@ def shared_rails(sites: Mapping[str, Site]) -> list[str]:
 
 
 def launcher_of(
-    session: Session, judged: Judged, sites: Mapping[str, Site], tool: str, rails: list[str], place: Path, at_once: int, *, resumed: bool
-) -> PerftestLauncher | NcclLauncher:  # fmt: skip
-    """nccl-tests where it can be, and is wished for."""
+    session: Session, judged: Judged, sites: Mapping[str, Site], tool: str, rails: list[str], run: str, at_once: int, *, resumed: bool
+) -> tuple[str, PerftestLauncher | NcclLauncher]:  # fmt: skip
+    """nccl-tests where they can be run and are wished for; they are brought first, as by bench. ``run``: the search's name on the nodes."""
     from railwright.isolate.perftest import PerftestLauncher
 
-    wished = tool == "nccl" or (tool == "auto" and all(site.view["facts"]["gpus"] for site in sites.values()))
-    if wished:
-        found = nccl_launcher_of(session, judged, sites, rails, place, at_once, resumed=resumed)
-        if not isinstance(found, str):
-            return found
+    if tool == "nccl" or (tool == "auto" and all(site.view["facts"]["gpus"] for site in sites.values())):
+        from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, wishes_of
+        from railwright.isolate.nccl import PROGRAMS, Member, NcclLauncher, nccl_launcher
+
+        hosts = session.run("nccl_tests_programs", {"nccl_tests_collectives": list(dict.fromkeys(PROGRAMS.values()))}).hosts
+        members = {name: Member(site, Node(name, wishes_of(judged.specs[name]), seen)) for name, site in sites.items()
+                   if hosts[name].status == "ok" and (seen := hosts[name].readiness) is not None}  # fmt: skip
+        for name in [name for name in sites if name not in members]:
+            console.note(f"{name}: is not measured by nccl-tests: {hosts[name].message or 'the run ended before it'}")
+        how = nccl_launcher([member.plan for member in members.values()]) if len(members) > 1 else "fewer than two nodes are ready"
+        if not isinstance(how, str):
+            return "nccl", NcclLauncher(members, rails, how, run, at_once, console.note, resumed=resumed)
         if tool == "nccl":
-            raise RunError(f"--tool nccl: {found}")
-        console.note(f"nccl-tests cannot be run, so perftest is: {found}")
-    return PerftestLauncher(sites, at_once, console.note)
-
-
-def nccl_launcher_of(
-    session: Session, judged: Judged, sites: Mapping[str, Site], rails: list[str], place: Path, at_once: int, *, resumed: bool
-) -> NcclLauncher | str:  # fmt: skip
-    """Or why not. The programs are brought first, as by bench."""
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, wishes_of
-    from railwright.isolate.nccl import PROGRAMS, Member, NcclLauncher, nccl_launcher
-
-    brought = session.run("nccl_tests_programs", {"nccl_tests_collectives": list(dict.fromkeys(PROGRAMS.values()))})
-    members = {}
-    for name, site in sites.items():
-        host = brought.hosts[name]
-        if host.status == "ok" and host.readiness is not None:
-            members[name] = Member(site, Node(name, wishes_of(judged.specs[name]), host.readiness))
-        else:
-            console.note(f"{name}: is not measured by nccl-tests: {host.message or 'the run ended before it'}")
-    if len(members) < 2:
-        return "fewer than two nodes are ready for it"
-    how = nccl_launcher([member.plan for member in members.values()])
-    # The same for the search that goes on: what was cut off is found by it.
-    run = f"isolate-{hashlib.sha256(place.name.encode()).hexdigest()[:16]}"
-    return how if isinstance(how, str) else NcclLauncher(members, rails, how, run, at_once, console.note, resumed=resumed)
+            raise RunError(f"--tool nccl: {how}")
+        console.note(f"nccl-tests cannot be run, so perftest is: {how}")
+    return "perftest", PerftestLauncher(sites, at_once, console.note)
 
 
 def searched(

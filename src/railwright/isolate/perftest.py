@@ -45,8 +45,6 @@ class Leg(NamedTuple):
 class PerftestLauncher:
     """``verdicts``: of counters that grew meanwhile, those that did not pass; the first of each rail."""
 
-    tool = "perftest"
-
     def __init__(self, sites: Mapping[str, Site], at_once: int, tell: Callable[[str], None]) -> None:
         self._sites, self._at_once, self._tell = sites, at_once, tell
         self._running: set[str] = set()

@@ -53,9 +53,7 @@ class Launches(NcclLauncher):
     def _ask(self, mode: str, requests: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         self.asked.append((mode, dict(requests)))
         found = {node: self.answer(mode, {"node": node, **request}) for node, request in requests.items()}
-        for node in found:
-            if found[node] is None:
-                self._away.add(node)
+        self._away |= {node for node, answer in found.items() if answer is None}
         return {node: answer for node, answer in found.items() if answer is not None}
 
 
@@ -74,7 +72,9 @@ def measured(*answers: dict[str, Any], asks: tuple[Ask, ...] = (WHOLE,), **wishe
 
 
 def items(launches: Launches) -> list[dict[str, Any]]:
-    return [item for mode, requests in launches.asked if mode == "pairs" for request in requests.values() for item in request["pairs"][0]]
+    """What the first pair's node is told; its own environment in place of that of each node."""
+    ((start, request),) = next(requests for mode, requests in launches.asked if mode == "pairs").items()
+    return [{**item, "environment": item["environment"][start]} for item in request["pairs"][0]]
 
 
 def test_all_rails_are_a_rank_for_each_gpu_in_groups_of_two() -> None:
@@ -112,7 +112,7 @@ def test_a_way_is_where_rank_0_is(first: str, figures: tuple[tuple[float, ...], 
     """Slurm numbers the ranks in its own order of the nodes."""
     found, launches = measured(said((10.0,), first), said((20.0,), first), asks=WAYS)
     assert found.figures == figures
-    assert ["-r 0", "-r 1"] == [" ".join(item["argv"])[-4:] for item in items(launches)]
+    assert [" ".join(item["argv"])[-4:] for item in items(launches)] == ["-r 0", "-r 1"]
     assert all("/broadcast_perf" in " ".join(item["argv"]) for item in items(launches))
 
 
@@ -121,7 +121,7 @@ def test_names_of_an_hca_that_differ_are_not_measured() -> None:
     launches = Launches(members, answering(said((40.0,))))
     (found,) = launches.run(Round(1, (Trial(("n1", "n2"), (WHOLE, Ask(("rail1",), "both")), 1),)))
     assert found == Result(((640.0,), ()))
-    assert "mlx5_1:1, mlx5_7:1" in launches.told[0]
+    assert "mlx5_1:1 and mlx5_7:1" in launches.told[0]
 
 
 def test_a_hang_is_no_failed_launch() -> None:

@@ -35,9 +35,7 @@ def measure(host: Host, pairs: Sequence[Sequence[Question]], cancel: Optional[st
     everything ends: ``cancel`` names the jobs of Slurm that go with it.
     """
     found: List[List[Dict[str, Any]]] = [[] for _pair in pairs]
-    open_ = {number for number, pair in enumerate(pairs) if pair}
-    running = set()
-    until = time.monotonic() + seconds
+    open_, running, until = {number for number, pair in enumerate(pairs) if pair}, set(), time.monotonic() + seconds
     while open_:
         for number in sorted(open_):
             pair, told = pairs[number], found[number]
@@ -47,22 +45,19 @@ def measure(host: Host, pairs: Sequence[Sequence[Question]], cancel: Optional[st
                     continue
                 running.discard(number)
                 told.append(said)
-            if len(told) == len(pair) or time.monotonic() > until or _given_up(told):
+            given_up = bool(told) and (told[-1]["gone"] or all(said["hung"] for said in told))
+            if given_up or len(told) == len(pair) or time.monotonic() > until:
                 open_.discard(number)
             else:
                 job.begin(host, pair[len(told)].launch)
                 running.add(number)
         if open_ and host.unheard():
-            launch = next(pair[0].launch for pair in pairs if pair)
+            launch = pairs[min(open_)][0].launch
             job.stop(host, launch.run, launch.user, cancel)
             remove(host, launch.run)
             break
         time.sleep(STEP_S)
     return found
-
-
-def _given_up(told: Sequence[Dict[str, Any]]) -> bool:
-    return bool(told) and (told[-1]["gone"] or all(said["hung"] for said in told))
 
 
 def _answer(host: Host, question: Question) -> Optional[Dict[str, Any]]:
@@ -82,17 +77,16 @@ def read_table(text: str, status: Optional[int], groups: int) -> Dict[str, Any]:
     """
     listed = {int(found.group(1)): (found.group(2) or "", found.group(3)) for found in _RANK.finditer(text)}
     rows = [row["out_of_place"]["busbw"] for row in parse(text)["rows"]]
-    figures = [figure for figure in rows if figure is not None]
-    why = ""
+    figures, why = [figure for figure in rows if figure is not None], ""
     if len(listed) != 2 * groups:
         why = "it listed %d of %d ranks" % (len(listed), 2 * groups)
     elif len({group for group, _host in listed.values()}) != groups or len(set(listed.values())) != 2 * groups:
         why = "its ranks are not one on either node in each of %d groups" % groups
+    hung = status in OVER and not figures and not why
     if status not in (0,) + OVER:
         why = "%s: %s" % (why or "it failed", one_line(reason(text) or "no word", 200))
-    elif status in OVER and (why or not figures):
-        why = "no result in time%s" % (": " + (why or "every rank had started"))
-    elif not why and not figures:
-        why = "no row in its output"
-    hung = status in OVER and not figures and len(listed) == 2 * groups
+    elif status in OVER and (why or hung):
+        why = "no result in time: %s" % (why or "every rank had started")
+    elif not figures:
+        why = why or "no row in its output"
     return {"figures": [] if why else figures, "first": listed[0][1] if 0 in listed else None, "hung": hung, "why": why}
