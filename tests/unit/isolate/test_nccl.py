@@ -11,6 +11,8 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import PURPOSES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import plan_jobs
+from railwright.cli.isolate import launcher_of
+from railwright.exitcodes import RunError
 from railwright.isolate.model import Ask, Result, Round, Trial
 from railwright.isolate.nccl import Member, NcclLauncher, nccl_launcher
 from railwright.isolate.perftest import Site
@@ -173,3 +175,36 @@ def test_why_nccl_tests_cannot_be_run(wishes: dict[str, Any], why: str) -> None:
 
 def test_local_is_no_launcher_of_pairs() -> None:
     assert "local runs each node by itself" in str(nccl_launcher([member(name, nccl_tests_launcher="local").plan for name in ("n1", "n2")]))
+
+
+def chosen(monkeypatch: pytest.MonkeyPatch, tool: str, *, cards: int = 8, **wishes: Any) -> tuple[str, int]:
+    """(the tool, how often the playbook ran). ``cards``: on the PCI bus of each node; ``wishes``: of ``member``."""
+    members = {name: member(name, **wishes) for name in ("n1", "n2")}
+    monkeypatch.setattr(plan_jobs, "wishes_of", lambda name: members[name].plan.wishes)
+    runs = []
+
+    def run(playbook: str, variables: dict[str, Any]) -> Any:
+        runs.append((playbook, variables))
+        hosts = {name: SimpleNamespace(status="ok", message="", readiness=each.plan.seen) for name, each in members.items()}
+        return SimpleNamespace(hosts=hosts)
+
+    session: Any = SimpleNamespace(run=run)
+    judged: Any = SimpleNamespace(specs={name: name for name in members})
+    sites = {name: Site(each.site.node, {**each.site.view, "facts": {"gpus": [{}] * cards}}) for name, each in members.items()}
+    found, _launcher = launcher_of(session, judged, sites, tool, list(RAILS), "isolate-1", 8, resumed=False)
+    assert all(item == ("nccl_tests_programs", {"nccl_tests_collectives": ["sendrecv", "broadcast"]}) for item in runs)
+    return found, len(runs)
+
+
+def test_auto_is_nccl_tests_where_they_can_be_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert chosen(monkeypatch, "auto") == ("nccl", 1)
+    assert chosen(monkeypatch, "auto", cards=0) == ("perftest", 0)
+    assert chosen(monkeypatch, "perftest") == ("perftest", 0)
+    assert capsys.readouterr().err == ""
+    assert chosen(monkeypatch, "auto", gpus=0) == ("perftest", 1)
+    assert "nccl-tests cannot be run, so perftest is: no CUDA device on n1" in capsys.readouterr().err
+
+
+def test_nccl_that_cannot_be_run_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RunError, match="--tool nccl: nccl_tests_launcher: local runs each node by itself"):
+        chosen(monkeypatch, "nccl", nccl_tests_launcher="local")
