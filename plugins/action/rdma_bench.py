@@ -22,7 +22,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import ddp_document, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import known_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run, wishes_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.verdicts import launch_verdicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, part_of, result_of, variable_of
@@ -53,6 +53,8 @@ class ActionModule(StepAction):
     def answer(self, result: Result, variables: Result, options: Result) -> Result:
         mode, node, benchmark = options["mode"], str(variables["inventory_hostname"]), BENCHMARKS[options["benchmark"]]
         result["changed"] = False
+        if mode == "pairs":
+            raise AnsibleActionFail("rdma_bench: mode pairs is for railwright isolate; no playbook can ask for it")
         asked = {"benchmark": options["benchmark"], "mode": mode, "node": node}
         if mode == "inspect":
             spec = host_spec(self._templar, variables)
@@ -93,15 +95,6 @@ def inspected_nodes(variables: Result, name: str) -> tuple[dict[str, Result], li
 
 def new_run() -> str:
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
-
-
-def nccl_wishes(spec: Spec) -> Result:
-    """What the inventory says about this host's part, for the plan over all of them."""
-    own = {key: value for key, value in spec.as_dict().items() if key.startswith("nccl_tests_")}
-    return {**own, "fabric": spec.fabric, "gpudirect_path": spec["gpudirect_path"], "rails": len(spec.rails),
-            "rate_gbps": spec.expect.get("rate_gbps"), "erdma_instance_type": spec["erdma_instance_type"],
-            "nccl_profile": spec["nccl_profile"], "node_name": spec["upgrade_node_name"],
-            "transport": spec["nccl_derived"]["transport"]}
 
 
 def nccl_plan(variables: Result) -> Result:
@@ -197,6 +190,6 @@ def ddp_judge(variables: Result, planned: Result) -> Result:
 
 NCCL, DDP = "__nccl_tests_{}", "__ddp_benchmark_{}"
 BENCHMARKS = {
-    "nccl_tests": Benchmark(NCCL, nccl_wishes, nccl_plan, nccl_arguments, lambda variables, planned: judge_bench(variables, planned, NCCL)),
+    "nccl_tests": Benchmark(NCCL, wishes_of, nccl_plan, nccl_arguments, lambda variables, planned: judge_bench(variables, planned, NCCL)),
     "ddp": Benchmark(DDP, ddp.wishes, ddp_plan, ddp_arguments, ddp_judge),
 }

@@ -24,9 +24,11 @@ options:
     choices: [nccl_tests, ddp]
     required: true
   mode:
-    description: Which step; V(prepare) and V(probe) are those of V(nccl_tests) alone.
+    description:
+      - Which step; V(prepare), V(probe) and V(pairs) are those of V(nccl_tests) alone. V(pairs) is for C(railwright isolate), which asks
+        for it over its own connection; no playbook can.
     type: str
-    choices: [inspect, plan, prepare, probe, start, poll, stop, collect, judge]
+    choices: [inspect, plan, prepare, probe, pairs, start, poll, stop, collect, judge]
     required: true
   job:
     description: Number of the job in the plan, from 0. For V(start) and V(poll) of V(nccl_tests).
@@ -76,6 +78,11 @@ summary:
   description: Number of verdicts by status, of V(nccl_tests) for each node.
   returned: when O(mode=judge)
   type: dict
+pairs:
+  description: Of each pair of nodes the answers to its questions, with C(figures) in GB/s, or C(why) there are none.
+  returned: when O(mode=pairs)
+  type: list
+  elements: list
 bench:
   description: The document of the run; docs/bench.md has its form.
   returned: when O(mode=judge) of V(nccl_tests)

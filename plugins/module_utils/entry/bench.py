@@ -7,7 +7,7 @@ from ..errors import RailwrightError
 from ..host.host import Host
 from ..measure.ddp import node
 from ..measure.ddp.launch import share_from
-from ..measure.nccl_tests import job, readiness, run_directory
+from ..measure.nccl_tests import job, pairs, readiness, run_directory
 from ..measure.nccl_tests.collect import collect
 from ..observe.identity import observe_identity
 from ..observe.nics import ancestors_connection_address
@@ -56,6 +56,11 @@ def launch_of(params: Params) -> job.Launch:
                       {str(name): str(value) for name, value in wanted["environment"][params["node"]].items()}, int(wanted["seconds"]))
 
 
+def measure_pairs(host: Host, params: Params) -> Dict[str, Any]:
+    wanted = [[pairs.Question(launch_of(dict(params, launch=item)), int(item["groups"])) for item in pair] for pair in params["pairs"]]
+    return {"pairs": pairs.measure(host, wanted, params["cancel"])}
+
+
 def results(host: Host, params: Params) -> Dict[str, Any]:
     found = collect(host, params["run"], params["user"], params["names"])
     left = ["%s/%s stays behind" % (run_directory.directory_of(params["run"]), name) for name in found.pop("left")]
@@ -77,6 +82,7 @@ STEPS: Dict[str, Dict[str, Callable[[Host, Params], Dict[str, Any]]]] = {
         "start": lambda host, params: job.begin(host, launch_of(params)),
         "poll": lambda host, params: job.poll(host, params["run"], params["user"], params["launch"]["name"]),
         "stop": lambda host, params: job.stop(host, params["run"], params["user"], params["cancel"]),
+        "pairs": measure_pairs,
         "collect": results,
     },
     "ddp": {

@@ -8,7 +8,8 @@ Options = Dict[str, Any]
 BENCH: Options = {
     "benchmark": {"type": "str", "choices": ["nccl_tests", "ddp"], "required": True},
     "mode": {
-        "type": "str", "choices": ["inspect", "plan", "prepare", "probe", "start", "poll", "stop", "collect", "judge"], "required": True},
+        "type": "str", "choices": ["inspect", "plan", "prepare", "probe", "pairs", "start", "poll", "stop", "collect", "judge"],
+        "required": True},
     "job": {"type": "int", "default": 0},
     "age": {"type": "int"},
     "directory": {"type": "str"},

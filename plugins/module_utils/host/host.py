@@ -217,6 +217,13 @@ class Host(Writer):
         return os.getpid()
 
     @staticmethod
+    def unheard() -> bool:
+        """Whether nobody reads what this process writes: the connection that it was started over has ended."""
+        watched = select.poll()
+        watched.register(1, 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _descriptor, event in watched.poll(0))
+
+    @staticmethod
     def login() -> str:
         """Whom Ansible logged in as: sudo and doas tell, and without them it is who we are."""
         return os.environ.get("SUDO_USER") or os.environ.get("DOAS_USER") or pwd.getpwuid(os.getuid()).pw_name

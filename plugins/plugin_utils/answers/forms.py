@@ -174,6 +174,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "rdma_bench": {
         "nccl_tests.inspect": {"seen": SEEN},
         "nccl_tests.probe": {"answers": [DEVICE], "status": WHOLE, "reason": TEXT, "tail": [str]},
+        "nccl_tests.pairs": {"pairs": [[{"figures": [float], "first": maybe(WORD), "hung": bool, "why": str}]]},
         "nccl_tests.start": {"job": str, "pid": int},
         "nccl_tests.poll": {**PROGRESS, "ended": bool, "status": WHOLE, "too_much": DATA, "tail": [str]},
         "nccl_tests.stop": {"ended": int},

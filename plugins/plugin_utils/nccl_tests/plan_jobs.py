@@ -15,6 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import SECONDS as PROBE_SECONDS
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import KILL_AFTER_S, MARKER
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.run_directory import HOSTS, PROBE, directory_of
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
 
 from ..speed.machine import Machine, machine_of
@@ -67,8 +68,17 @@ ALGORITHMS: dict[str, tuple[str, ...] | None] = {
 PER_NODE_KEYS = ("nccl_tests_path", "nccl_tests_archive", "nccl_tests_install", "nccl_tests_version", "nccl_tests_shared", "nccl_tests_nfs")
 
 
+def wishes_of(spec: Spec) -> dict[str, Any]:
+    """What the inventory says about this host's part, for the plan over all of them."""
+    own = {key: value for key, value in spec.as_dict().items() if key.startswith("nccl_tests_")}
+    return {**own, "fabric": spec.fabric, "gpudirect_path": spec["gpudirect_path"], "rails": len(spec.rails),
+            "rate_gbps": spec.expect.get("rate_gbps"), "erdma_instance_type": spec["erdma_instance_type"],
+            "nccl_profile": spec["nccl_profile"], "node_name": spec["upgrade_node_name"],
+            "transport": spec["nccl_derived"]["transport"]}
+
+
 class Node(NamedTuple):
-    """``wishes``: the inventory's values that decide (action plugin); ``seen``: what ``look`` said."""
+    """``wishes``: ``wishes_of``; ``seen``: what ``look`` said."""
 
     name: str
     wishes: Mapping[str, Any]
@@ -116,7 +126,7 @@ def plan_run(nodes: Sequence[Node], run: str) -> dict[str, Any]:
         "between_nodes": not local and len(nodes) > 1, "cancel": f"railwright-{run}" if launcher.kind == "slurm" else None,
     })
     members = [[node] for node in nodes] if local else [list(nodes)]
-    found["hostfile"] = launch.hostfile(_job(nodes, launcher, per_node, {}, run), launcher.kind) if not local else ""
+    found["hostfile"] = launch.hostfile(launch_job(nodes, launcher, per_node, {}, run), launcher.kind) if not local else ""
     if not (local and bare):
         found["probe"] = _probe(members, starts, launcher, per_node, run)
     if not bare:
@@ -200,9 +210,7 @@ def _probe(members: Sequence[Sequence[Node]], starts: Sequence[str], launcher: L
         pythons = {node.seen["python"] for node in nodes}
         python = pythons.pop() if len(pythons) == 1 else "python3"
         program = [python, "-I", f"{directory_of(run)}/{PROBE}"]
-        values = dict(_base(nodes, launcher), **{MARKER: run})
-        made = launch.command(launcher.kind, _job(nodes, launcher, per_node, values, run), program, _hosts(run))
-        argv[start], environment[start] = made.argv, dict(own_environment(nodes, launcher), **made.environment)
+        argv[start], environment[start] = launch_of(nodes, launcher, per_node, _base(nodes, launcher), program, run)
     return {"name": "probe", "argv": argv, "seconds": seconds, "environment": environment}
 
 
@@ -218,20 +226,32 @@ def job_of(
     for start, nodes in zip(starts, members, strict=False):
         gpus = len(nodes[0].gpus) if launcher.kind == "local" or wishes["nccl_tests_ranks"] == "node" else 1
         sizes = sizes_of(wishes, [device[2] for node in nodes for device in node.gpus], gpus)
-        program = ["timeout", "-k", str(KILL_AFTER_S), str(seconds + RANK_GRACE_S),
-                   f"{nodes[0].seen['directory'].rstrip('/')}/{launch.COLLECTIVES[name]}", *launch.options_of(sizes)]
+        program = program_of(name, nodes[0], seconds, launch.options_of(sizes))
         if all(item["json"] for node in nodes for item in node.seen["programs"] if item["name"] == launch.COLLECTIVES[name]):
             program += ["-J", f"{directory_of(run)}/{name}.json"]
         variables[start] = environment_of(name, nodes, launcher, run)
-        job = _job(nodes, launcher, per_node, dict(variables[start], **{MARKER: run}), run)
-        made = launch.command(launcher.kind, job, program, _hosts(run))
-        argv[start], environment[start] = made.argv, dict(own_environment(nodes, launcher), **made.environment)
+        argv[start], environment[start] = launch_of(nodes, launcher, per_node, variables[start], program, run)
         rate = least([node.wishes["rate_gbps"] for node in nodes])
         site = Site(tuple(machine_as_meant(node, rate) for node in nodes), rate is not None,
                     last_step(sizes.begin, sizes.end, sizes.factor), algorithm_of(variables[start], nodes), _erdma(nodes))
         floors[start] = floor_of(name, wishes["nccl_tests_min_busbw"], site)
     return {"name": name, "argv": argv, "variables": variables, "seconds": seconds, "polls": seconds // 4 + 60, "floors": floors,
             "environment": environment}
+
+
+def program_of(name: str, node: Node, seconds: int, options: Sequence[str]) -> list[str]:
+    """Ends by itself wherever its launcher put it, a moment after the launcher should have ended it."""
+    path = f"{node.seen['directory'].rstrip('/')}/{launch.COLLECTIVES[name]}"
+    return ["timeout", "-k", str(KILL_AFTER_S), str(seconds + RANK_GRACE_S), path, *options]
+
+
+def launch_of(
+    nodes: Sequence[Node], launcher: Launcher, per_node: int, variables: Mapping[str, str], program: Sequence[str], run: str
+) -> launch.Command:
+    """``variables``: of the ranks; the run's marker comes to them, and to the launcher what it needs itself."""
+    job = launch_job(nodes, launcher, per_node, {**variables, MARKER: run}, run)
+    made = launch.command(launcher.kind, job, program, f"{directory_of(run)}/{HOSTS}")
+    return launch.Command(made.argv, {**own_environment(nodes, launcher), **made.environment})
 
 
 def machine_as_meant(node: Node, rate: float | None) -> Machine:
@@ -318,7 +338,7 @@ def own_environment(nodes: Sequence[Node], launcher: Launcher) -> dict[str, str]
     return found
 
 
-def _job(nodes: Sequence[Node], launcher: Launcher, per_node: int, values: dict[str, str], run: str) -> launch.Job:
+def launch_job(nodes: Sequence[Node], launcher: Launcher, per_node: int, values: dict[str, str], run: str) -> launch.Job:
     hosts = tuple(node.name if launcher.kind != "slurm" else slurm_name(node) for node in nodes)
     if len(nodes) == 1 and launcher.kind != "slurm":
         hosts = ("localhost",)  # its name in the inventory need not be known to anybody else
@@ -342,7 +362,3 @@ def common_interface(nodes: Sequence[Node], kind: str) -> str | None:
         return str(known[0]["name"])
     shared = [text for text in known[0]["networks"] if all(text in item["networks"] for item in known)]
     return str(shared[0]) if shared and kind in ("openmpi4", "openmpi5") else None
-
-
-def _hosts(run: str) -> str:
-    return f"{directory_of(run)}/{HOSTS}"

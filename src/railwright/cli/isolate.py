@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,10 +15,10 @@ from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import Judged, Session, concluded, heading, node_counts
-from railwright.exitcodes import ExitCode, InputError
+from railwright.exitcodes import ExitCode, InputError, RunError
 from railwright.isolate import journal
 from railwright.isolate.drain import check_drain, drain, reasons_of
-from railwright.isolate.model import Finding, Fleet, Options, make_fleet
+from railwright.isolate.model import TOOLS, Finding, Fleet, Options, make_fleet
 from railwright.isolate.record import isolate_document
 from railwright.isolate.solve import Outcome, Search
 from railwright.runs import site_name
@@ -25,13 +26,15 @@ from railwright.writing import xdg
 
 if TYPE_CHECKING:
     from railwright.events import RunOutcome
-    from railwright.isolate.perftest import Site
+    from railwright.isolate.nccl import NcclLauncher
+    from railwright.isolate.perftest import PerftestLauncher, Site
 
 HELP = """Find slow or failing parts: a node, a rail, one direction of it, a path, a leaf switch, a link that flaps.
 
-Pairs of nodes measure each other with perftest, all at once, round by round; whoever was slow is measured again with partners that proved \
-good. No setting is changed, but the rails are busy: nodes on which the scheduler has jobs are left out. Ctrl-C stops it, --resume goes \
-on. Ends 0 when every part is good, 1 when one is not or could not be told, 3 when a node does not answer.
+Pairs of nodes measure each other with perftest, or with nccl-tests between their GPUs, all at once, round by round; whoever was slow is \
+measured again with partners that proved good. No setting is changed, but the rails are busy: nodes on which the scheduler has jobs are \
+left out. Ctrl-C stops it, --resume goes on. Ends 0 when every part is good, 1 when one is not or could not be told, 3 when a node does \
+not answer.
 
 \b
 Examples:
@@ -42,12 +45,13 @@ Examples:
 
 MINUTES_HELP = "How long it may take: no round begins that would not end in time."
 ROUNDS_HELP = "How many rounds at most."
-SAMPLES_HELP = "How often each figure is measured, a second each. Default: five."
+SAMPLES_HELP = "How often each figure is measured, a second or less each. Default: five, with nccl-tests nine."
 AT_ONCE_HELP = "How many pairs measure at the same time. 1 where the nodes share what they run on, as virtual machines do."
 SEED_HELP = "Draws other pairs."
 RESUME_HELP = "Go on with the last search of this inventory, with the options that it was begun with."
 DRAIN_HELP = "Keep new jobs from the nodes that a finding blames, through the inventory's scheduler, with the reason."
 BUSY_HELP = "Measure nodes on which jobs run, too."
+TOOL_HELP = "perftest, nccl or auto: nccl-tests, which are brought to the nodes, where each has GPUs and a launcher (mpirun, srun)."
 SHOWN = 5  # nodes that are left out, each with its reason
 BLAMED = ("node", "rail", "direction", "pair", "leaf", "plane", "flapping", "late gpu", "hang")
 
@@ -56,15 +60,19 @@ Rounds = Annotated[int, typer.Option("--rounds", min=1, max=100, metavar="N", he
 Samples = Annotated[int | None, option("--samples", min=1, max=15, metavar="N", help=SAMPLES_HELP)]
 AtOnce = Annotated[int, option("--at-once", min=1, max=4096, metavar="PAIRS", help=AT_ONCE_HELP)]
 Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help=SEED_HELP)]
+Tool = Annotated[str, typer.Option("--tool", metavar="NAME", help=TOOL_HELP)]
 Resume = Annotated[bool, typer.Option("--resume", help=RESUME_HELP)]
 Drain = Annotated[bool, typer.Option("--drain", help=DRAIN_HELP)]
 Busy = Annotated[bool, typer.Option("--busy", help=BUSY_HELP)]
 
 
 def command(
-    inventory: Inventory, limit: Limit = None, minutes: Minutes = 20.0, rounds: Rounds = 8, samples: Samples = None, at_once: AtOnce = 1024,
-    seed: Seed = 1, drained: Drain = False, busy: Busy = False, resume: Resume = False, form: OutputFormat = Format.TEXT,
+    inventory: Inventory, limit: Limit = None, tool: Tool = "auto", minutes: Minutes = 20.0, rounds: Rounds = 8, samples: Samples = None,
+    at_once: AtOnce = 1024, seed: Seed = 1, drained: Drain = False, busy: Busy = False, resume: Resume = False,
+    form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
+    if tool not in ("auto", *TOOLS):
+        raise InputError(f"--tool {tool}: is no such tool; allowed: auto, {', '.join(TOOLS)}")
     session = Session("isolate", inventory, limit, form)
     judged = session.judge()
     if len(judged.inventory.hosts) < 2:
@@ -74,11 +82,14 @@ def command(
     place = last_journal(session) if resume else journals() / f"{site_name(session.inventory)}-{session.id}.jsonl"
     left_out = {} if busy or resume else at_work(session, judged)
     sites, outcome = measurable(session, judged, left_out)
-    nodes = journal.begun_with(place) if resume else tuple(sites)
-    fleet = make_fleet(nodes, shared_rails(sites), leaves_of(judged, nodes), "perftest")
+    rails = shared_rails(sites)
+    run = f"isolate-{hashlib.sha256(place.name.encode()).hexdigest()[:16]}"  # the same for a search that goes on
+    tool, launcher = launcher_of(session, judged, sites, tool, rails, run, at_once, resumed=resume)
+    nodes = journal.begun_with(place) if resume else tuple(launcher.nodes)
+    fleet = make_fleet(nodes, rails, leaves_of(judged, nodes), tool)
     book, options = journal.reopen(place, fleet) if resume else new_journal(place, fleet, Options(minutes, rounds, seed, samples or 0))
     try:
-        found, counted = searched(fleet, sites, book, options, at_once)
+        found, counted = searched(fleet, launcher, book, options)
     except KeyboardInterrupt:
         console.note(f"what was measured is kept: railwright isolate -i {session.inventory} --resume goes on")
         raise
@@ -176,12 +187,33 @@ def shared_rails(sites: Mapping[str, Site]) -> list[str]:
     return shared
 
 
-def searched(
-    fleet: Fleet, sites: Mapping[str, Site], book: journal.Journal, options: Options, at_once: int
-) -> tuple[Outcome, list[dict[str, Any]]]:  # fmt: skip
+def launcher_of(
+    session: Session, judged: Judged, sites: Mapping[str, Site], tool: str, rails: list[str], run: str, at_once: int, *, resumed: bool
+) -> tuple[str, PerftestLauncher | NcclLauncher]:  # fmt: skip
+    """nccl-tests where they can be run and are wished for; they are brought first, as by bench. ``run``: the search's name on the nodes."""
     from railwright.isolate.perftest import PerftestLauncher
 
-    launcher = PerftestLauncher(sites, at_once, console.note)
+    if tool == "nccl" or (tool == "auto" and all(site.view["facts"]["gpus"] for site in sites.values())):
+        from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, wishes_of
+        from railwright.isolate.nccl import PROGRAMS, Member, NcclLauncher, nccl_launcher
+
+        hosts = session.run("nccl_tests_programs", {"nccl_tests_collectives": list(dict.fromkeys(PROGRAMS.values()))}, list(sites)).hosts
+        members = {name: Member(site, Node(name, wishes_of(judged.specs[name]), seen)) for name, site in sites.items()
+                   if hosts[name].status == "ok" and (seen := hosts[name].readiness) is not None}  # fmt: skip
+        for name in [name for name in sites if name not in members]:
+            console.note(f"{name}: is not measured by nccl-tests: {hosts[name].message or 'the run ended before it'}")
+        how = nccl_launcher([member.plan for member in members.values()]) if len(members) > 1 else "fewer than two nodes are ready"
+        if not isinstance(how, str):
+            return "nccl", NcclLauncher(members, rails, how, run, at_once, console.note, resumed=resumed)
+        if tool == "nccl":
+            raise RunError(f"--tool nccl: {how}")
+        console.note(f"nccl-tests cannot be run, so perftest is: {how}")
+    return "perftest", PerftestLauncher(sites, at_once, console.note)
+
+
+def searched(
+    fleet: Fleet, launcher: PerftestLauncher | NcclLauncher, book: journal.Journal, options: Options
+) -> tuple[Outcome, list[dict[str, Any]]]:  # fmt: skip
     return Search(fleet, launcher, book, options, console.note).run(), launcher.verdicts
 
 

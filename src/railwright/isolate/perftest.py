@@ -56,6 +56,11 @@ class PerftestLauncher:
     def verdicts(self) -> list[dict[str, Any]]:
         return list(self._counters.values())
 
+    @property
+    def nodes(self) -> list[str]:
+        """Those that it can measure."""
+        return list(self._sites)
+
     def run(self, round_: Round) -> list[Result]:
         self._why = {}
         size = 1 if round_.apart else self._at_once
