@@ -168,9 +168,14 @@ bench_document = record(
     purpose=text(64), launcher=text(64), hosts=items(text(), NODES), ranks=integer, gpus=mapping(items(text(200), 64), NODES),
     versions=VERSIONS, runs=items(RUN, RUNS), topology=mapping(TOPOLOGY, NODES),
 )  # fmt: skip
+LATE = record(
+    ("rank",), rank=integer, node=text(), gpu=text(64), collective=text(64), ms=finite_number, most_ms=finite_number, share=finite_number,
+    late=integer, of=integer, own_ms=finite_number,
+)  # fmt: skip
 ddp_document = record(
     hosts=items(text(), NODES), world_size=integer, backend=text(64), steps=integer, batch=integer, samples_per_s=finite_number,
     step_ms=record(p50=finite_number, p75=finite_number, p90=finite_number, p95=finite_number), versions=VERSIONS,
+    late=items(LATE, 64),
 )  # fmt: skip
 TRAFFIC = record(
     ("rail", "hca"), rail=text(200), hca=text(64), port=integer, peer=text(), seconds=finite_number, counters=mapping(integer, 64),

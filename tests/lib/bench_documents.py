@@ -43,6 +43,8 @@ def training() -> Object:
     return {
         "hosts": ["n1", "n2"], "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64, "samples_per_s": 5120.5,
         "step_ms": {"p50": 50.0, "p75": 51.25, "p90": 53.5, "p95": 60.75}, "versions": {"n1": {"torch": "2.9.0", "nccl": "2.27.5"}},
+        "late": [{"rank": 3, "node": "n2", "gpu": "GPU 1", "collective": "all-reduces", "ms": 4.5, "most_ms": 9.0, "share": 0.09,
+                  "late": 63, "of": 64, "own_ms": 20.25}],
     }
 
 
