@@ -160,6 +160,7 @@ RUN = record(
     ("collective",), collective=text(64), node=text(), argv=command_line, environment=nccl_variables, seconds=finite_number, rc=integer,
     rows=items(ROW, ROWS), avg_busbw=finite_number, out_of_bounds=integer, complete=flag, judged_busbw=finite_number, floor=finite_number,
     floor_source=text(), ceiling=finite_number, limit=text(), transport=TRANSPORT, tail=items(text(), LINES),
+    init_seconds=mapping(finite_number, NODES),
 )  # fmt: skip
 NEAR = record(gpu=text(64), hca=text(64), port=integer, path=text(16), near=flag)
 TOPOLOGY = record(matrix=items(NEAR, 4096), nccl_topo=text(FILE), nccl_graph=text(FILE))

@@ -50,7 +50,8 @@ def judge_arrivals(
 ) -> tuple[list[Verdict], list[dict[str, Any]]]:
     """The verdicts, and the late ranks for the document. ``what``: the collectives; ``own``: milliseconds of work before each, where told;
     ``places``: node and GPU of each rank."""
-    steps = [wait + before for rank, waited in waits.items() for wait, before in zip(waited, own.get(rank) or [0.0] * len(waited), strict=True)]
+    steps = [wait + before for rank, waited in waits.items()
+             for wait, before in zip(waited, own.get(rank) or [0.0] * len(waited), strict=True)]
     step = median(steps or [0.0])
     expected = f"no rank late by {LEAST:.0%} of {step:.3f} ms in {MOSTLY:.0%} of the {what}"
     found = late_ranks(waits, step)
@@ -63,10 +64,11 @@ def judge_arrivals(
     verdicts, rows = [], []
     for item in found:
         node, gpu = places[item.rank]
-        more = f"; its own work takes {work[item.rank]:.3f} ms, {median(work.values()):.3f} in the median of all" if item.rank in work else ""
+        mine = work.get(item.rank)
+        more = "" if mine is None else f"; its own work takes {mine:.3f} ms, {median(work.values()):.3f} in the median of all"
         verdicts.append(verdict(check, where._replace(node=node), "warn", expected, round(item.ms, 3), (
             f"rank {item.rank} on {node} ({gpu}) comes late to {item.often} of {count} {what}: {item.ms:.3f} ms in the median, "
             f"{item.most:.3f} at most, {item.ms / step:.0%} of a step{more}")))
-        rows.append({"rank": item.rank, "node": node, "gpu": gpu, "collective": what, "ms": round(item.ms, 3), "most_ms": round(item.most, 3),
-                     "share": round(item.ms / step, 3), "late": item.often, "of": count, "own_ms": work.get(item.rank)})
+        rows.append({"rank": item.rank, "node": node, "gpu": gpu, "collective": what, "ms": round(item.ms, 3),
+                     "most_ms": round(item.most, 3), "share": round(item.ms / step, 3), "late": item.often, "of": count, "own_ms": mine})
     return verdicts, rows

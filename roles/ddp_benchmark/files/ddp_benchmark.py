@@ -2,8 +2,8 @@
 """A small data-parallel training, and the checks that must hold before its figures mean anything. torchrun starts it on every rank.
 
 What it finds goes into files below ``--directory`` (a directory of each node, or one that all share): ``rank-N.json``, versions of every
-rank, and how it arrives at collectives; ``failed-N.json``, why a rank gave up; ``progress.json`` and ``result.json`` of rank 0. Standard output is for people only: the
-lines of all ranks mix there. Python 3.8, torch 1.13 to 2.11.
+rank, and how it arrives at collectives; ``failed-N.json``, why a rank gave up; ``progress.json`` and ``result.json`` of rank 0. Standard
+output is for people only: the lines of all ranks mix there. Python 3.8, torch 1.13 to 2.11.
 """
 
 from __future__ import annotations
@@ -202,8 +202,8 @@ def measure(place: Place, options: argparse.Namespace, one_step: Callable[[], An
 def arrivals(place: Place, model: Any, loss_of: Callable[[], Any]) -> dict[str, list[float]]:
     """Milliseconds of each of some more steps: this rank's own work, and the all-reduce of the gradients behind it.
 
-    All ranks leave an all-reduce together: the one that is in it for the shortest time came last, and no clocks are compared. The timed steps
-    cannot tell it, as there the all-reduce runs beside the work, and what watched it would slow it down.
+    All ranks leave an all-reduce together: the one that is in it for the shortest time came last, and no clocks are compared. The timed
+    steps cannot tell it, as there the all-reduce runs beside the work, and what watched it would slow it down.
     """
     place.progress("arrivals")
     found: dict[str, list[float]] = {"own_ms": [], "wait_ms": []}

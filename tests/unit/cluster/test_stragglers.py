@@ -43,7 +43,9 @@ def waits(own: dict[int, list[float]]) -> dict[int, list[float]]:
     return {rank: [last[at] - value for at, value in enumerate(times)] for rank, times in own.items()}
 
 
-def job(*slower: float, ranks: int, seed: int = 0, spread: float = 0.03, noise: float = 0.03, count: int = FEWEST) -> dict[int, list[float]]:
+def job(
+    *slower: float, ranks: int, seed: int = 0, spread: float = 0.03, noise: float = 0.03, count: int = FEWEST
+) -> dict[int, list[float]]:
     """``slower``: by so many milliseconds the first ranks are; ``spread``: of the ranks, at every step; ``noise``: of each step."""
     draw = random.Random(f"job {seed}")
     many = [draw.gauss(0, 10 * noise) for _at in range(997)]  # a prime, so that ranks do not repeat each other
@@ -121,8 +123,8 @@ def trained(directory: Path, slow_rank: str, ranks: int = 2) -> list[Any]:
                     "--master_addr", "127.0.0.1", "--master_port", port, str(SCRIPT), "--backend", "gloo", "--steps", "10", "--warmup", "1",
                     "--directory", str(directory)], check=True, env=own, timeout=300, capture_output=True)
     rows = [json.loads((directory / f"rank-{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)]
-    plan = {"hosts": ["node1"], "processes": {"node1": ranks}, "nodes": {"node1": {"first_rank": 0}}, "world_size": ranks, "backend": "gloo",
-            "steps": 10, "batch": 64, "timeout_s": 300, "port": 1}
+    plan = {"hosts": ["node1"], "processes": {"node1": ranks}, "nodes": {"node1": {"first_rank": 0}}, "world_size": ranks,
+            "backend": "gloo", "steps": 10, "batch": 64, "timeout_s": 300, "port": 1}
     return [item for item in judge(plan, {"node1": {"rc": 0, "ranks": rows, "failures": [], "log": "", "result": None}}, None)
             if item.check == "ddp.straggler"]
 

@@ -24,6 +24,7 @@ from ...observe.pci import links_of
 from ...spec.match import management_interface, match_rails
 from ...spec.model import Spec
 from ...types import Identity, as_dicts
+from ..rail_counters import ports_of_rails
 from . import probe
 from .affinity import judge_topology
 from .dumps import judge_topo_files, nccl_settings
@@ -74,6 +75,7 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
         "programs": programs,
         "affinity": rows,
         "places": places(host, spec, identity),
+        "ports": as_dicts(ports_of_rails(host, spec, identity)),
         "verdicts": as_dicts(judge_topology(node, rows, driver_matrix(host))
                              + judge_topo_files(host, node, wanted.environment, who.home, (who.name, who.uid, who.gid))),
         "problems": ["%s: %s" % (item["name"], item["problem"]) for item in programs if item["problem"] is not None],
