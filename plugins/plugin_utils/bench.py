@@ -10,7 +10,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import versions_of
 
-from .nccl_tests.alike import judge_alike_runs
+from .bench_outliers import judge_alike_runs
 from .nccl_tests.baseline import judge_baseline
 from .nccl_tests.plan_jobs import Node
 from .nccl_tests.verdicts import Run, job_left, judge, seen_by

@@ -10,9 +10,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
-from ..cluster.outliers import WORSE, Kind, judge_alike
-from .plan_jobs import Node
-from .verdicts import Run, job_left
+from .cluster.outliers import WORSE, Kind, judge_alike
+from .nccl_tests.plan_jobs import Node
+from .nccl_tests.verdicts import Run, job_left
 
 SETUP = "NCCL's set-up"
 SETUP_FLOOR_S = 0.1  # NCCL prints hundredths, and a set-up is three of them: what they hide is nobody's loss
