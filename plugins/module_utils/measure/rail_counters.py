@@ -6,30 +6,14 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ..errors import RailwrightError
 from ..formats import sysfs_values
 from ..host.host import Host
-from ..observe.qos import roce_places
 from ..observe.traffic_counters import Watched, snapshot
 from ..rules.comparisons import VerdictSubject, verdict
-from ..spec.match import match_rails
-from ..spec.model import Spec
-from ..types import Identity, Verdict
+from ..types import Verdict
 from . import counter_verdicts
 from .counter_verdicts import FAULTS, LINK, SUSPECT, judge_deltas
 
 COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + counter_verdicts.NAMES))
 Figures = List[Dict[str, Any]]
-
-
-def ports_of_rails(host: Host, spec: Spec, identity: Identity) -> List[Watched]:
-    """The HCA port of each rail, and the interfaces that count for it: below a bond its members."""
-    members: Dict[Tuple[str, int], List[str]] = {}
-    for hca, port, netdev in roce_places(host, identity):
-        members.setdefault((hca.name, port), []).append(netdev)
-    found = []
-    for target in match_rails(spec, identity)[0]:
-        if target.hca is not None and target.port is not None:
-            netdevs = members.get((target.hca.name, target.port)) or [target.netdev]
-            found.append(Watched(target.label, target.hca.name, target.port, target.hca.driver, tuple(name for name in netdevs if name)))
-    return found
 
 
 def check_port(port: Watched) -> None:

@@ -19,7 +19,7 @@ from ...spec.match import management_interface
 from ...spec.model import Spec
 from ...types import Identity, as_dicts
 from ..nccl_tests import processes, run_directory
-from ..rail_counters import ports_of_rails
+from ..nccl_tests.readiness import ports_of_rails
 from .failure import children, failures_of
 from .launch import LOG, PREFIX, Share, command, torchrun_environment
 
