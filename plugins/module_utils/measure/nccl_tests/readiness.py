@@ -100,7 +100,7 @@ def ports_of_rails(host: Host, spec: Spec, identity: Identity) -> List[Watched]:
     found = []
     for target in match_rails(spec, identity)[0]:
         if target.hca is not None and target.port is not None:
-            netdevs = members.get((target.hca.name, target.port)) or [target.netdev]
+            netdevs = members.get((target.hca.name, target.port)) or [target.netdev or ""]
             found.append(Watched(target.label, target.hca.name, target.port, target.hca.driver, tuple(name for name in netdevs if name)))
     return found
 
