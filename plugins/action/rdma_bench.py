@@ -18,13 +18,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import VERDICT_STATUSES, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils import ddp
-from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judge_bench, run_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judge_bench, judge_grown, run_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import ddp_document, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import known_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run, wishes_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.verdicts import launch_verdicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
+from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import lossless_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, part_of, result_of, variable_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
 
@@ -97,6 +98,15 @@ def new_run() -> str:
     return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
 
 
+def watched(variables: Result, node: str, inspect: str, *, between_nodes: bool) -> Result:
+    """The ports of the node whose counters are taken; none where the ranks do not talk to another node."""
+    own = result_of(variables, node, inspect)
+    if own is None:
+        return {"watch": {"ports": [], "lossless": [], "why_not": None}}
+    ports = own["seen"]["ports"] if between_nodes else []
+    return {"watch": {**{key: own["wishes"][key] for key in ("lossless", "why_not")}, "ports": ports}}
+
+
 def nccl_plan(variables: Result) -> Result:
     """Nodes that did not answer are a problem."""
     found, missing = inspected_nodes(variables, NCCL.format("inspect"))
@@ -113,7 +123,8 @@ def nccl_arguments(mode: str, planned: Result, node: str, variables: Result, opt
         "stop": {"cancel": planned["cancel"] if node in planned["launch"] else None},
     }
     if mode in everywhere:
-        return common | everywhere[mode]
+        more = {} if mode == "stop" else watched(variables, node, NCCL.format("inspect"), between_nodes=planned["between_nodes"])
+        return common | everywhere[mode] | more
     if node not in planned["launch"]:
         return None
     if mode == "probe":
@@ -151,6 +162,8 @@ def ddp_plan(variables: Result) -> Result:
 def ddp_arguments(mode: str, planned: Result, node: str, variables: Result, options: Result) -> Result | None:
     """A poll only while there is something to wait for."""
     arguments: Result = {"share": ddp.share(planned, node)}
+    if mode in ("start", "collect"):
+        arguments.update(watched(variables, node, DDP.format("inspect"), between_nodes=over_rails(planned)))
     if mode == "start":
         arguments["files"] = {name: (SCRIPTS / name).read_text(encoding="utf-8") for name in SCRIPT_NAMES}
     if mode == "poll":
@@ -160,6 +173,11 @@ def ddp_arguments(mode: str, planned: Result, node: str, variables: Result, opti
         started = result_of(variables, node, DDP.format("start")) or {}
         arguments.update(process=started.get("process"), age=options["age"])
     return arguments
+
+
+def over_rails(planned: Result) -> bool:
+    """Whether the training talks to other nodes by NCCL; gloo takes the bootstrap interface."""
+    return planned["backend"] == "nccl" and len(planned["hosts"]) > 1
 
 
 def finished(variables: Result, here: str, hosts: list[str]) -> str | None:
@@ -182,14 +200,17 @@ def finished(variables: Result, here: str, hosts: list[str]) -> str | None:
 
 
 def ddp_judge(variables: Result, planned: Result) -> Result:
-    collected = {node: (result_of(variables, node, DDP.format("collect")) or {}).get("collected") for node in planned["hosts"]}
+    results = {node: result_of(variables, node, DDP.format("collect")) for node in planned["hosts"]}
+    collected = {node: (found or {}).get("collected") for node, found in results.items()}
     verdicts = as_dicts(judge(planned, collected, planned["minimum"]))
+    verdicts += judge_grown(results, planned["hosts"]) if over_rails(planned) else []
     summary = {status: sum(item["status"] == status for item in verdicts) for status in VERDICT_STATUSES}
     return {"verdicts": verdicts, "summary": summary, "ddp": ddp_document(planned, collected)}
 
 
 NCCL, DDP = "__nccl_tests_{}", "__ddp_benchmark_{}"
 BENCHMARKS = {
-    "nccl_tests": Benchmark(NCCL, wishes_of, nccl_plan, nccl_arguments, lambda variables, planned: judge_bench(variables, planned, NCCL)),
-    "ddp": Benchmark(DDP, ddp.wishes, ddp_plan, ddp_arguments, ddp_judge),
+    "nccl_tests": Benchmark(NCCL, lambda spec: {**wishes_of(spec), **lossless_of(spec)}, nccl_plan, nccl_arguments,
+                            lambda variables, planned: judge_bench(variables, planned, NCCL)),
+    "ddp": Benchmark(DDP, lambda spec: {**ddp.wishes(spec), **lossless_of(spec)}, ddp_plan, ddp_arguments, ddp_judge),
 }

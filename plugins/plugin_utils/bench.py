@@ -2,12 +2,15 @@
 """The end of bench on the controller: every node's results together, as verdicts, counts and the ``bench`` document."""
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import versions_of
 
+from .bench_outliers import judge_alike_runs
 from .nccl_tests.baseline import judge_baseline
 from .nccl_tests.plan_jobs import Node
 from .nccl_tests.verdicts import Run, job_left, judge, seen_by
@@ -23,11 +26,21 @@ def judge_bench(variables: dict[str, Any], planned: dict[str, Any], registered: 
     run = run_of(variables, planned, registered)
     verdicts, runs = judge(run)
     document = bench_document(run, runs)
+    verdicts += judge_alike_runs(run, runs)
     verdicts += judge_baseline(run.nodes[0].wishes["nccl_tests_baseline"] if run.nodes else {}, document)
-    found = [*(own_verdict(node.name, item) for node in run.nodes for item in node.seen["verdicts"]), *as_dicts(verdicts)]
+    started = any(job_left(left, job["name"]).get("started") for left in run.left.values() for job in planned["jobs"])
+    grown = judge_grown(run.left, planned["hosts"]) if started and planned["between_nodes"] else []
+    found = [*(own_verdict(node.name, item) for node in run.nodes for item in node.seen["verdicts"]), *as_dicts(verdicts), *grown]
     hosts = list(planned["hosts"])
     return {"verdicts": found, "summary": summarise(hosts, found), "failures": {node: failures(node, found) for node in hosts},
             "bench": document}
+
+
+def judge_grown(left: Mapping[str, Mapping[str, Any] | None], hosts: Sequence[str]) -> list[dict[str, Any]]:
+    """What the nodes say of their rails' counters; of a node that was lost nothing is known."""
+    lost = [verdict("port.errors", VerdictSubject(node, None, None, "rails with the other nodes"), "unknown", "no growth", None,
+                    "the node was lost before its counters were read again") for node in hosts if left.get(node) is None]
+    return [*(own_verdict(node, item) for node in hosts for item in (left.get(node) or {}).get("counters", ())), *as_dicts(lost)]
 
 
 def run_of(variables: dict[str, Any], planned: dict[str, Any], registered: str) -> Run:

@@ -60,6 +60,12 @@ def profile_of(spec: Spec) -> tuple[QosProfile | None, str | None]:
     return profile, None if profile is not None else why or "the inventory expects nothing (rdma_qos_profile)"
 
 
+def lossless_of(spec: Spec) -> dict[str, Any]:
+    """What the traffic is held against: the priorities of the site's QoS profile, or why there are none."""
+    profile, why_not = profile_of(spec)
+    return {"lossless": list(profile.lossless) if profile is not None else [], "why_not": why_not}
+
+
 def limits_of(spec: Spec) -> dict[str, dict[str, Any]]:
     """The inventory's thresholds; of eRDMA's bandwidth else that of the instance type, as sysfs has the same rate for all of them."""
     thresholds, sources = {key: spec[key] for key in THRESHOLDS}, {}

@@ -160,6 +160,7 @@ RUN = record(
     ("collective",), collective=text(64), node=text(), argv=command_line, environment=nccl_variables, seconds=finite_number, rc=integer,
     rows=items(ROW, ROWS), avg_busbw=finite_number, out_of_bounds=integer, complete=flag, judged_busbw=finite_number, floor=finite_number,
     floor_source=text(), ceiling=finite_number, limit=text(), transport=TRANSPORT, tail=items(text(), LINES),
+    init_seconds=mapping(finite_number, NODES),
 )  # fmt: skip
 NEAR = record(gpu=text(64), hca=text(64), port=integer, path=text(16), near=flag)
 TOPOLOGY = record(matrix=items(NEAR, 4096), nccl_topo=text(FILE), nccl_graph=text(FILE))
@@ -168,9 +169,14 @@ bench_document = record(
     purpose=text(64), launcher=text(64), hosts=items(text(), NODES), ranks=integer, gpus=mapping(items(text(200), 64), NODES),
     versions=VERSIONS, runs=items(RUN, RUNS), topology=mapping(TOPOLOGY, NODES),
 )  # fmt: skip
+LATE = record(
+    ("rank",), rank=integer, node=text(), gpu=text(64), collective=text(64), ms=finite_number, most_ms=finite_number, share=finite_number,
+    late=integer, of=integer, own_ms=finite_number,
+)  # fmt: skip
 ddp_document = record(
     hosts=items(text(), NODES), world_size=integer, backend=text(64), steps=integer, batch=integer, samples_per_s=finite_number,
     step_ms=record(p50=finite_number, p75=finite_number, p90=finite_number, p95=finite_number), versions=VERSIONS,
+    late=items(LATE, 64),
 )  # fmt: skip
 TRAFFIC = record(
     ("rail", "hca"), rail=text(200), hca=text(64), port=integer, peer=text(), seconds=finite_number, counters=mapping(integer, 64),

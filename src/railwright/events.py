@@ -73,7 +73,7 @@ class RunOutcome:
     verdicts: list[Object] = field(default_factory=list)
     bench: Object | None = None  # nccl-tests: documents.py has the form
     ddp: Object | None = None  # the training benchmark
-    traffic: list[Object] = field(default_factory=list)  # growth of counters while perftest ran, a node, rail and peer each
+    traffic: list[Object] = field(default_factory=list)  # growth of counters while traffic ran, a node, rail and peer each
     reachability: Object | None = None  # who reached whom on which rail
     no_hosts: bool = False
     finished: bool = False  # the statistics event came: the playbook ran to its end
@@ -252,7 +252,7 @@ class Collector:
             _merge(host.refused, rows(result.get("refused")), "key")
         _keep(host, result)
         action = _action(data).rpartition(".")[2]
-        if action == "rdma_measure":
+        if action in ("rdma_measure", "rdma_bench"):
             self.outcome.traffic += documents.traffic_document(result.get("traffic"), host.name)
         if action in DOCUMENTS:
             name, form = DOCUMENTS[action]

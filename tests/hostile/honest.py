@@ -49,6 +49,7 @@ RAIL = {"name": "rail0", "label": "rail0 (eth1)", "address": "198.18.0.1", "mtu"
         "gid_index": 1, "gid_needed": True, "rdma_cm": False, "exchange": "192.0.2.1"}
 LEASE = {"run": "playbook-pins", "controller": "c", "user": "u", "since": "2026-01-01T00:00:00Z", "step": "preflight"}
 CUDA = {"host": "n", "rank": 0, "devices": [["NVIDIA H200", "0000:1b:00.0", 150754820096]], "error": None, "cuda": "13.0", "nccl": "2.30.7"}
+WATCHED = {"rail": "rail0 (eth1)", "hca": "mlx5_0", "port": 1, "driver": "mlx5_core", "netdevs": ["eth1"]}
 SEEN = {
     "node": "n", "hostname": "n", "user": "mpi", "python": "/usr/bin/python3", "directory": "/opt/nccl-tests",
     "libraries": ["/opt/nccl/lib"], "interface": {"name": "eth0", "networks": ["192.0.2.0/24"]}, "cuda": CUDA, "driver": "580.65.06",
@@ -59,6 +60,7 @@ SEEN = {
     "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": SHA, "json": True, "problem": None}],
     "affinity": [{"gpu": "0000:1b:00.0", "hca": "mlx5_0", "port": 1, "path": "PIX", "near": True}], "verdicts": [VERDICT], "problems": [],
     "places": [{"pci": "0000:1b:00.0", "rail": "rail0", "numa_node": 0, "links": [PCI_LINK]}],
+    "ports": [WATCHED],
 }
 BUILD = {
     "arch": "x86_64", "gpus": [{"pci": "0000:1b:00.0", "device_id": "0x2335", "capability": "9.0"}],
@@ -133,11 +135,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_state:container": {**SAID, "container": CONTAINER},
     "rdma_bench:ddp.inspect": {**SAID, "seen": {
         "user": "mpi", "python": "/usr/bin/python3", "torch": "2.9.1", "processes": 1, "port_taken": False,
-        "interface": {"name": "eth0", "addresses": ["198.18.0.1"]}}},
+        "interface": {"name": "eth0", "addresses": ["198.18.0.1"]}, "ports": [WATCHED]}},
     "rdma_bench:ddp.start": {**SAID, "process": {"pid": 1234, "start_time": "5678", "at": 1.0}},
     "rdma_bench:ddp.poll": {**SAID, "done": True, "over": True, "exit": 0, "progress": {"seconds": 1.0}},
     "rdma_bench:ddp.stop": {**SAID, "ended": 0},
-    "rdma_bench:ddp.collect": {**SAID, "collected": COLLECTED},
+    "rdma_bench:ddp.collect": {**SAID, "collected": COLLECTED, "counters": [VERDICT], "traffic": [TRAFFIC]},
     "rdma_drain:*": {**SAID, "drains": [DRAIN]},  # the nodes that are asked for: connection/liar.py
     "rdma_check:drift": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {}, "notes": []},
     "rdma_facts:": {**SAID, "rdma": FACTS},
@@ -149,7 +151,8 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_bench:nccl_tests.start": {**SAID, "job": "all_reduce", "pid": 1234},
     "rdma_bench:nccl_tests.poll": {**SAID, "ended": True, "status": 0, "too_much": False, "progress": None, "tail": []},
     "rdma_bench:nccl_tests.stop": {**SAID, "ended": 0},
-    "rdma_bench:nccl_tests.collect": {**SAID, "jobs": [], "ended": 0, "nccl_topo": None, "nccl_graph": None},
+    "rdma_bench:nccl_tests.collect": {**SAID, "jobs": [], "ended": 0, "nccl_topo": None, "nccl_graph": None,
+                                       "counters": [VERDICT], "traffic": [TRAFFIC]},
     "rdma_bench:*": SAID,
     "rdma_packages:check": {**SAID, "steps": [PACKAGE], "later": False, "resolved": [
         {"name": "rdma-core", "from": None, "to": "44.0-2", "origin": "Debian"}]},

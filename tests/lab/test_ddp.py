@@ -153,7 +153,7 @@ def test_two_nodes_train_together(clean: Site) -> None:
     run = clean.bench()
     assert run.code == 0, run.document
     assert {item["check"]: item["status"] for item in run.document["verdicts"]} == {
-        "ddp.complete": "pass", "ddp.values": "pass", "ddp.throughput": "pass", "ddp.versions": "pass"}
+        "ddp.complete": "pass", "ddp.values": "pass", "ddp.throughput": "pass", "ddp.versions": "pass", "ddp.straggler": "pass"}
     ddp = run.document["ddp"]
     assert (ddp["hosts"], ddp["world_size"], ddp["backend"], ddp["steps"], ddp["batch"]) == (["node1", "node2"], 4, "gloo", 40, 64)
     steps = [ddp["step_ms"][name] for name in ("p50", "p75", "p90", "p95")]
@@ -202,6 +202,20 @@ def test_damaged_data_is_noticed(clean: Site) -> None:
     assert verdict["status"] == "fail"
     where = "rank 1 on node2: WrongValueError: all_reduce of 1000003 torch.int64 on rank 1"
     assert verdict["message"] == f"{where}: 1 of 1000003 values are wrong, the first at 1000002: {3 * 19 + 1}, not {3 * 19}"
+
+
+def test_a_rank_that_comes_late_is_named(clean: Site) -> None:
+    slow = clean.node("node2")
+    slow.write("/opt/slow/sitecustomize.py", "from torch import nn\nimport time\nforward = nn.MSELoss.forward\n"
+               "nn.MSELoss.forward = lambda *arguments: (time.sleep(0.1), forward(*arguments))[1]\n")
+    slow.write("/opt/slow/python3", '#!/bin/sh\nPYTHONPATH=/opt/slow exec /usr/bin/python3 "$@"\n', "0755")
+    clean.say({"ddp_benchmark_steps": 10}, {"ddp_benchmark_python": "/opt/slow/python3"})
+    run = clean.bench()
+    assert run.code == 0, "a warning"
+    found = run.verdict("ddp.straggler")
+    assert (found["status"], found["node"]) == ("warn", "node2")
+    assert found["message"].startswith("rank 1 on node2 (process 0) comes late to ")
+    assert [row["rank"] for row in run.document["ddp"]["late"]] == [1]
 
 
 def test_a_time_limit_ends_it(clean: Site) -> None:

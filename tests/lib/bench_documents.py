@@ -25,6 +25,7 @@ def one_run(collective: str = "all_reduce", **more: Any) -> Object:
         "environment": {"NCCL_DEBUG": "INFO"}, "seconds": 12.25, "rc": 0, "rows": rows, "avg_busbw": 231.0, "out_of_bounds": 0,
         "complete": True,
         "judged_busbw": 342.9, "floor": 340.0, "floor_source": "0.85 of 8 NICs x 400 Gb/s", "tail": [], "node": "",
+        "init_seconds": {"n1": 1.25, "n2": 1.5},
         "transport": {"networks": ["IB"], "connections": {"NET/IB/GDRDMA": 32}, "hcas": {"0": ["n1 mlx5_0:1"], "10": ["n2 mlx5_1:1"]}},
     } | more
 
@@ -43,6 +44,8 @@ def training() -> Object:
     return {
         "hosts": ["n1", "n2"], "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64, "samples_per_s": 5120.5,
         "step_ms": {"p50": 50.0, "p75": 51.25, "p90": 53.5, "p95": 60.75}, "versions": {"n1": {"torch": "2.9.0", "nccl": "2.27.5"}},
+        "late": [{"rank": 3, "node": "n2", "gpu": "GPU 1", "collective": "all-reduces", "ms": 4.5, "most_ms": 9.0, "share": 0.09,
+                  "late": 63, "of": 64, "own_ms": 20.25}],
     }
 
 

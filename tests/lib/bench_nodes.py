@@ -31,7 +31,7 @@ def seen(name: str, gpus: int = 8, **said: Any) -> dict[str, Any]:
         "slurm": {"srun": None, "sinfo": None, "scancel": None},
         "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": "a" * 64, "json": True,
                       "problem": None}],
-        "affinity": [], "places": [], "verdicts": [], "problems": [],
+        "affinity": [], "places": [], "ports": [], "verdicts": [], "problems": [],
     }
     return {**found, **said}
 

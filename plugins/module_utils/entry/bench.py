@@ -47,6 +47,7 @@ def inspect_torch(host: Host, params: Params) -> Dict[str, Any]:
 
 def prepare(host: Host, params: Params) -> Dict[str, Any]:
     run_directory.prepare(host, params["run"], params["user"], params["hosts"])
+    run_directory.keep_counters(host, params["run"], run_directory.watched(params["watch"]))
     return {}
 
 
@@ -62,16 +63,22 @@ def measure_pairs(host: Host, params: Params) -> Dict[str, Any]:
 
 
 def results(host: Host, params: Params) -> Dict[str, Any]:
+    grown = run_directory.judge_counters(host, params["run"], params["node"], params["watch"])
     found = collect(host, params["run"], params["user"], params["names"])
     left = ["%s/%s stays behind" % (run_directory.directory_of(params["run"]), name) for name in found.pop("left")]
-    return dict(found, warnings=found.pop("notes") + left)
+    return dict(found, warnings=found.pop("notes") + left, **grown)
 
 
 def ranks(host: Host, params: Params) -> Dict[str, Any]:
     share = share_from(params["share"])
+    grown = run_directory.judge_counters(host, share.run, params["node"], params["watch"])
     found = node.collect(host, share)
     node.remove(host, share.run)
-    return {"collected": found}
+    return dict(grown, collected=found)
+
+
+def start_training(host: Host, params: Params) -> Dict[str, Any]:
+    return {"process": node.start(host, share_from(params["share"]), params["files"], run_directory.watched(params["watch"]))}
 
 
 STEPS: Dict[str, Dict[str, Callable[[Host, Params], Dict[str, Any]]]] = {
@@ -87,7 +94,7 @@ STEPS: Dict[str, Dict[str, Callable[[Host, Params], Dict[str, Any]]]] = {
     },
     "ddp": {
         "inspect": inspect_torch,
-        "start": lambda host, params: {"process": node.start(host, share_from(params["share"]), params["files"])},
+        "start": start_training,
         "poll": lambda host, params: node.poll(host, share_from(params["share"]), params["process"], float(params["age"])),
         "stop": lambda host, params: {"ended": node.stop(host, share_from(params["share"]))},
         "collect": ranks,

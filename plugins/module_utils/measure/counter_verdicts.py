@@ -114,7 +114,9 @@ def judge_deltas(
         else:
             left = [name for name in names if name in before and name not in readable]
             message = "read %d, none grew%s" % (len(readable), "; could not be read: " + _list(left) if left else "")
-            verdicts.append(verdict(check, where, "pass", "no growth", "no growth", message))
+            still = any(name in found.by for name in MOVED) and not any(found.by.get(name) for name in MOVED)
+            verdicts.append(verdict(check, where, "unknown", "no growth", None, "no packet went over the port: " + message) if still else
+                            verdict(check, where, "pass", "no growth", "no growth", message))
     return verdicts
 
 

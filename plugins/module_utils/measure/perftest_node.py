@@ -14,17 +14,15 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import RailwrightError
-from ..formats import sysfs_values
-from ..formats.outside import is_digits, json_object, list_or_empty, rows, whole
+from ..formats.outside import is_digits, json_object, list_or_empty, mapping, rows, whole
 from ..host.host import Host
 from ..observe.processes import start_time
 from ..observe.tcp_ports import listening
-from ..observe.traffic_counters import Watched, snapshot
+from ..observe.traffic_counters import Watched
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
-from . import counter_verdicts
-from .counter_verdicts import FAULTS, LINK, SUSPECT, judge_deltas
 from .perftest import TOOLS, Limits, Measurement, Options, arguments, figure, judge_figure, life_time, reason, stalled, where_of
+from .rail_counters import counters_before, judge_growth
 
 RUN_DIR = "/run/railwright"
 RECORD = RUN_DIR + "/perftest.json"
@@ -32,7 +30,6 @@ READY_S = 20.0  # a server listens within milliseconds on hardware; an emulated 
 POLL_S = 0.1
 CM_SETTLE_S = 3.0  # a listener of RDMA-CM is in no table of /proc: a server that is alive after this has one
 EACH = ("-Q", "1")  # every message completes: by the hundred, as is perftest's way, a second of a slow link is a handful of steps
-COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + counter_verdicts.NAMES))
 DEVICE = re.compile(r"^[A-Za-z0-9_.\-]{1,64}$")
 
 
@@ -64,13 +61,6 @@ def check_test(test: Measurement) -> None:
         raise RailwrightError("unknown test %r; known: %s" % (test.name, ", ".join(sorted(TOOLS))))
 
 
-def check_port(port: Watched) -> None:
-    """Names become paths and words of a command line here."""
-    for name in (port.hca,) + port.netdevs:
-        if not sysfs_values.is_name(name):
-            raise RailwrightError("%r is no name of an RDMA device or of its interface" % name)
-
-
 def start(
     host: Host, node: str, peer: str, tests: Sequence[Measurement], ports: Sequence[Watched], options: Options
 ) -> Tuple[List[Verdict], List[int]]:
@@ -79,9 +69,7 @@ def start(
     Returns the verdicts of those that did not start, and the ports on which the others listen.
     """
     stop_servers(host)
-    for port in ports:
-        check_port(port)
-    record: Dict[str, Any] = {"servers": [], "counters": {_key(port): snapshot(host, port, COUNTERS) for port in ports}}
+    record: Dict[str, Any] = {"servers": [], "counters": counters_before(host, ports)}
     host.write(RECORD, json.dumps(record), 0o600)
     started: List[Tuple[Measurement, Server, str]] = []
     verdicts = []
@@ -203,23 +191,7 @@ def stop(
     """
     record = read_record(host)
     ended = stop_servers(host)
-    baseline = record.get("counters")
-    verdicts: List[Verdict] = []
-    figures: List[Dict[str, Any]] = []
-    for port in ports:
-        check_port(port)
-        before = baseline.get(_key(port)) if isinstance(baseline, dict) else None
-        if not isinstance(before, dict) or not isinstance(before.get("hca"), dict):
-            continue
-        after = snapshot(host, port, COUNTERS)
-        where = VerdictSubject(node, port.hca, port.port, "%s with %s" % (port.rail, peer))
-        verdicts.extend(judge_deltas(where, before["hca"], after["hca"], FAULTS if why_not is not None else LINK))
-        found = counter_verdicts.traffic(before, after)
-        figures.append(counter_verdicts.figures(port, peer, found))
-        if why_not is not None:
-            verdicts.append(verdict(counter_verdicts.LOSSLESS, where, "skipped", None, None, why_not))
-        else:
-            verdicts.extend(counter_verdicts.judge_traffic(where, port, peer, lossless, found))
+    verdicts, figures = judge_growth(host, node, peer, ports, mapping(record.get("counters")), lossless, why_not)
     return verdicts, ended, figures
 
 
@@ -259,10 +231,6 @@ def is_alive(host: Host, server: Server) -> bool:
 
 def read_record(host: Host) -> Dict[str, Any]:
     return json_object(host.read(RECORD)) or {}
-
-
-def _key(port: Watched) -> str:
-    return "%s/%d" % (port.hca, port.port)
 
 
 def _last_line(text: Optional[str]) -> str:

@@ -117,6 +117,8 @@ RECORD = {"record": Either(Text("", "nothing"), RUN)}
 LEASE = maybe({"run": str, "controller": str, "user": str, "since": str, "step": str})
 DEVICE = {"host": str, "rank": WHOLE, "devices": [(str, TEXT, int)], "error": TEXT, "cuda": TEXT, "nccl": TEXT}
 INTERFACE = maybe({"name": WORD, "networks": [NETWORK]})
+# A port that is watched while a benchmark runs: the names become paths on the node that said them.
+WATCHED = {"rail": str, "hca": NAME, "port": int, "driver": TEXT, "netdevs": [NAME]}
 SEEN = {
     "node": str, "hostname": WORD, "user": NAME, "python": COMMAND, "directory": COMMAND, "libraries": [PATH], "interface": INTERFACE,
     "cuda": DEVICE, "driver": TEXT, "nccl": [{"path": PATH, "version": TEXT, "origin": str, "cuda": TEXT}], "nccl_conf": [str],
@@ -125,6 +127,7 @@ SEEN = {
     "programs": [{"name": PROGRAM, "path": PATH, "sha256": maybe(SHA256), "json": bool, "problem": TEXT}],
     "affinity": [{"gpu": str, "hca": str, "port": int, "path": DATA, "near": DATA}], "verdicts": [VERDICT], "problems": [str],
     "places": [{"pci": str, "rail": maybe(NAME), "numa_node": WHOLE, "links": [PCI_LINK]}],
+    "ports": [WATCHED],
 }
 JOB = {
     "name": str, "started": bool, "rc": WHOLE, "seconds": maybe(float), "text": str, "tail": [str], "too_much": DATA, "json": TEXT,
@@ -161,6 +164,7 @@ TRAFFIC = {
     "rail": str, "hca": str, "port": int, "peer": str, "seconds": float, "counters": Map(int), "interfaces": Map(Map(int)),
     "backwards": [str],
 }
+GROWN = {"counters": [VERDICT], "traffic": [TRAFFIC]}
 ENVIRONMENT = maybe({
     "kind": str, "name": FOLDER, "directory": PATH, "python": PATH, "missing": bool, "needed": bool, "broken": [str], "wheels": [str],
     "torch": OBJECT,
@@ -178,13 +182,13 @@ FORMS: dict[str, dict[str, Any]] = {
         "nccl_tests.start": {"job": str, "pid": int},
         "nccl_tests.poll": {**PROGRESS, "ended": bool, "status": WHOLE, "too_much": DATA, "tail": [str]},
         "nccl_tests.stop": {"ended": int},
-        "nccl_tests.collect": {"jobs": [JOB], "ended": int, "nccl_topo": DATA, "nccl_graph": DATA},
+        "nccl_tests.collect": {"jobs": [JOB], "ended": int, "nccl_topo": DATA, "nccl_graph": DATA, **GROWN},
         "ddp.inspect": {"seen": {"user": NAME, "python": PATH, "torch": str, "processes": Whole(1, 64), "port_taken": bool,
-                                 "interface": maybe({"name": NAME, "addresses": [str]})}},
+                                 "interface": maybe({"name": NAME, "addresses": [str]}), "ports": [WATCHED]}},
         "ddp.start": {"process": {"pid": Whole(2, 1 << 31), "start_time": str, "at": float}},
         "ddp.poll": {**PROGRESS, "done": bool, "exit": WHOLE, "over": bool},
         "ddp.stop": {"ended": int},
-        "ddp.collect": {"collected": COLLECTED},
+        "ddp.collect": {"collected": COLLECTED, **GROWN},
     },
     "rdma_check": {
         "verdicts": {**VERDICTS, "facts": FACTS, "stack": str, "rails": [RAIL],

@@ -5,15 +5,20 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import list_or_empty, number
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import cause
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, number_text, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
+from .stragglers import judge_arrivals
+
 KEY = "ddp_benchmark_min_samples_per_s"
 VERSIONS = ("torch", "cuda", "nccl", "driver")
 PERCENTILES = ("p50", "p75", "p90", "p95")
 CHECKS = ("all_reduce", "broadcast", "gradients")
+WATCHED = 64  # as the script; more is not its word
+DAY_MS = 86400e3
 Collected = Mapping[str, Mapping[str, Any] | None]
 
 
@@ -22,7 +27,34 @@ def judge(plan: Mapping[str, Any], collected: Collected, minimum: float | None) 
         plan["world_size"], len(plan["hosts"]), "" if len(plan["hosts"]) == 1 else "s", plan["backend"]))
     result = result_of(plan, collected)
     return [_complete(plan, collected, result, where), _values(plan, collected, result, where), _speed(result, where, minimum),
-            _versions(plan, collected, where)]
+            _versions(plan, collected, where), *arrivals(plan, collected)[0]]
+
+
+def arrivals(plan: Mapping[str, Any], collected: Collected) -> tuple[list[Verdict], list[dict[str, Any]]]:
+    """Who comes late to the gradients' all-reduce, and whose own work takes longer: verdicts, and the rows of the document."""
+    where = VerdictSubject("", None, None, f"arrivals of {plan['world_size']} ranks")
+    if plan["world_size"] == 1:
+        return [verdict("ddp.straggler", where, "skipped", None, None, "one rank waits for nobody")], []
+    told, places = {}, {}
+    for node in plan["hosts"]:
+        first, device = plan["nodes"][node]["first_rank"], "GPU" if plan["backend"] == "nccl" else "process"
+        for rank in range(first, first + plan["processes"][node]):
+            places[rank] = (node, f"{device} {rank - first}")
+            rows = [row for row in (collected.get(node) or {}).get("ranks", ()) if row.get("rank") == rank]
+            told[rank] = [_milliseconds(rows[0].get(name)) if len(rows) == 1 else [] for name in ("own_ms", "wait_ms")]
+    silent = [rank for rank, (own, waits) in told.items() if not own or len(own) != len(waits)]
+    if silent:
+        text = f"{len(silent)} of {len(told)} ranks did not tell when they came: {', '.join(map(str, silent[:8]))}"
+        return [verdict("ddp.straggler", where, "unknown", "no rank late again and again", None, text)], []
+    own, waits = ({rank: times[at] for rank, times in told.items()} for at in (0, 1))
+    return judge_arrivals("ddp.straggler", where, "all-reduces", waits, own, places)
+
+
+def _milliseconds(value: Any) -> list[float]:
+    """[] for what is no list of times."""
+    items = list_or_empty(value)
+    found = [item for item in map(number, items[:WATCHED]) if item is not None and 0 <= item <= DAY_MS]
+    return found if len(found) == len(items) else []
 
 
 def ddp_document(plan: Mapping[str, Any], collected: Collected) -> dict[str, Any]:
@@ -32,7 +64,7 @@ def ddp_document(plan: Mapping[str, Any], collected: Collected) -> dict[str, Any
     return {
         "hosts": list(plan["hosts"]), "world_size": plan["world_size"], "backend": plan["backend"], "steps": plan["steps"],
         "batch": plan["batch"], "samples_per_s": result.get("samples_per_s"), "step_ms": {name: steps.get(name) for name in PERCENTILES},
-        "versions": {node: versions_of(collected.get(node)) for node in plan["hosts"]},
+        "versions": {node: versions_of(collected.get(node)) for node in plan["hosts"]}, "late": arrivals(plan, collected)[1],
     }
 
 

@@ -27,15 +27,17 @@ class Found(NamedTuple):
     distance: float | None
 
 
-def outliers(values: Sequence[float], least: float, *, low_is_bad: bool) -> list[Found] | None:
-    """The places of values that are worse than their like, the worst first; None where there are too few to tell."""
+def outliers(values: Sequence[float], least: float, *, low_is_bad: bool, floor: float = 0.0) -> list[Found] | None:
+    """The places of values that are worse than their like, the worst first; None where there are too few to tell.
+
+    ``least``: of the median, and ``floor``: in the values' own unit: what is worse by less is nobody's loss."""
     if len(values) < PEERS:
         return None
     middle = median(values)
     spread = SCALE * median(abs(value - middle) for value in values)
     worse = [(middle - value if low_is_bad else value - middle) for value in values]
     found = [Found(at, gap / spread if spread else None) for at, gap in enumerate(worse)
-             if gap > 0 and gap >= least * abs(middle) and gap > DISTANCE * spread]
+             if gap > 0 and gap >= max(floor, least * abs(middle)) and gap > DISTANCE * spread]
     return sorted(found, key=lambda item: -worse[item.at])
 
 
@@ -49,26 +51,38 @@ def judge_outliers(nodes: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Ma
             kinds.setdefault((tests[item["check"]], kind), []).append(item)
     found: list[Verdict] = []
     for (test, kind), alike in sorted(kinds.items()):
-        found += _of_kind(test, kind, alike)
+        found += judge_alike(Kind(CHECK[test], kind, UNIT[test], WORSE[test], low_is_bad=test == "write_bw"), alike)
     return found
 
 
-def _of_kind(test: str, kind: str, alike: Sequence[Mapping[str, Any]]) -> list[Verdict]:
-    where = VerdictSubject("", None, None, f"{CHECK[test]} over {kind}")
+class Kind(NamedTuple):
+    """What was measured and over which things that are alike; how it is judged, as ``outliers`` has it."""
+
+    name: str
+    over: str
+    unit: str
+    least: float
+    low_is_bad: bool
+    floor: float = 0.0
+
+
+def judge_alike(kind: Kind, alike: Sequence[Mapping[str, Any]]) -> list[Verdict]:
+    """``alike``: measurements as verdicts have them (node, hca, port, subject, found)."""
+    where = VerdictSubject("", None, None, f"{kind.name} over {kind.over}")
     values = [float(item["found"]) for item in alike]
     middle = number_text(median(values))
-    odd = outliers(values, WORSE[test], low_is_bad=test == "write_bw")
+    odd = outliers(values, kind.least, low_is_bad=kind.low_is_bad, floor=kind.floor)
     if odd is None:
         return [verdict("cluster.outlier", where, "skipped", PEERS, len(alike), f"{len(alike)} measurements alike: not enough to tell")]
     if not odd:
-        text = f"{len(alike)} measurements are alike: {middle} {UNIT[test]} in the median"
+        text = f"{len(alike)} measurements are alike: {middle} {kind.unit} in the median"
         return [verdict("cluster.outlier", where, "pass", None, len(alike), text)]
-    return [_standing_out(test, alike[item.at], item, middle, len(alike)) for item in odd[:MOST]]
+    return [_standing_out(kind, alike[item.at], item, middle, len(alike)) for item in odd[:MOST]]
 
 
-def _standing_out(test: str, item: Mapping[str, Any], odd: Found, middle: str, count: int) -> Verdict:
+def _standing_out(kind: Kind, item: Mapping[str, Any], odd: Found, middle: str, count: int) -> Verdict:
     away = "where all others are alike" if odd.distance is None else f"{odd.distance:.1f} scaled MADs away"
-    text = f"{CHECK[test]}: {number_text(item['found'])} {UNIT[test]}, {middle} in the median of {count} alike: {away}"
+    text = f"{kind.name}: {number_text(item['found'])} {kind.unit}, {middle} in the median of {count} alike: {away}"
     return verdict("cluster.outlier", VerdictSubject(item["node"], item["hca"], item["port"], item["subject"]), "warn", middle,
                    item["found"], text)
 

@@ -162,6 +162,8 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
         "out_of_bounds": parsed["out_of_bounds"], "complete": ended["complete"], "judged_busbw": judged_busbw(parsed["rows"]),
         "floor": floor.gbs, "floor_source": floor.source, "ceiling": floor.ceiling, "limit": floor.limit,
         "transport": transport.summary(ways), "tail": tail(text), "node": node,
+        "init_seconds": {name: max(total for total, _own in found.values()) for name, own in logs.items()
+                         if (found := transport.init_seconds(own))},
     }
     return verdicts, record
 

@@ -2,8 +2,8 @@
 """A small data-parallel training, and the checks that must hold before its figures mean anything. torchrun starts it on every rank.
 
 What it finds goes into files below ``--directory`` (a directory of each node, or one that all share): ``rank-N.json``, versions of every
-rank; ``failed-N.json``, why a rank gave up; ``progress.json`` and ``result.json`` of rank 0. Standard output is for people only: the
-lines of all ranks mix there. Python 3.8, torch 1.13 to 2.11.
+rank, and how it arrives at collectives; ``failed-N.json``, why a rank gave up; ``progress.json`` and ``result.json`` of rank 0. Standard
+output is for people only: the lines of all ranks mix there. Python 3.8, torch 1.13 to 2.11.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ CHECK_ELEMENTS = (1, 1000003)  # the second is a prime: it divides evenly among 
 PATTERN = 251
 TOLERANCE = 1e-3  # of the largest gradient: two orders of addition may differ in the last bits, one missing rank differs by far more
 PROGRESS_S = 1.0
+WATCHED = 64  # steps after the timed ones
 DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -198,8 +199,33 @@ def measure(place: Place, options: argparse.Namespace, one_step: Callable[[], An
     return found[:-1], found[-1]
 
 
-def train(place: Place, options: argparse.Namespace) -> dict[str, Any]:
-    """The benchmark itself, gradients checked first. Every rank has data of its own, made on its device."""
+def arrivals(place: Place, model: Any, loss_of: Callable[[], Any]) -> dict[str, list[float]]:
+    """Milliseconds of each of some more steps: this rank's own work, and the all-reduce of the gradients behind it.
+
+    All ranks leave an all-reduce together: the one that is in it for the shortest time came last, and no clocks are compared. The timed
+    steps cannot tell it, as there the all-reduce runs beside the work, and what watched it would slow it down.
+    """
+    place.progress("arrivals")
+    found: dict[str, list[float]] = {"own_ms": [], "wait_ms": []}
+    place.barrier()
+    left = time.perf_counter()
+    for _step in range(WATCHED):
+        with model.no_sync():
+            loss_of().backward()
+        gradients = torch.cat([parameter.grad.reshape(-1) for parameter in model.parameters()])
+        model.zero_grad(set_to_none=True)
+        place.synchronize()
+        came, begun = time.perf_counter(), left
+        dist.all_reduce(gradients)
+        place.synchronize()
+        left = time.perf_counter()
+        found["own_ms"].append(round((came - begun) * 1000.0, 4))
+        found["wait_ms"].append(round((left - came) * 1000.0, 4))
+    return found
+
+
+def train(place: Place, options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The benchmark itself, gradients checked first, and how this rank arrives. Every rank has data of its own, made on its device."""
     shape = GPU_MODEL if place.cuda else CPU_MODEL
     model = DistributedDataParallel(network(shape, SEED + place.rank, place.device), device_ids=[place.local_rank] if place.cuda else None)
     torch.manual_seed(SEED + 1000 + place.rank)
@@ -226,19 +252,21 @@ def train(place: Place, options: argparse.Namespace) -> dict[str, Any]:
     size = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     found = ddp_report.figures(times, elapsed, place.world_size, options.batch)
     found.update(gradient_bytes=size, loss=[first, last])
-    return found
+    return found, arrivals(place, model, loss_of)
 
 
 def run(options: argparse.Namespace) -> None:
     place = Place(options.backend, options.directory)
     record_failure(place)
-    place.write(f"rank-{place.rank}.json", versions(place))
+    own = versions(place)
+    place.write(f"rank-{place.rank}.json", own)
     place.progress("rendezvous")
     dist.init_process_group(options.backend, timeout=timedelta(seconds=options.patience))
     place.progress("values")
     check_all_reduce(place)
     check_broadcast(place)
-    found = train(place, options)
+    found, arrived = train(place, options)
+    place.write(f"rank-{place.rank}.json", {**own, **arrived})
     place.barrier()
     if place.rank == 0:
         place.write("result.json", {

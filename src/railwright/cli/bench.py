@@ -85,7 +85,7 @@ def command(
     except KeyboardInterrupt:
         console.note("what was started on the nodes ends by itself within three minutes; until then they refuse another run")
         raise
-    end, documents = conclusion(outcome), {"bench": outcome.bench, "ddp": outcome.ddp}
+    end, documents = conclusion(outcome), {"bench": outcome.bench, "ddp": outcome.ddp, "traffic": outcome.traffic}
     stored = session.store(end, outcome.verdicts, **documents)
     session.show(end, lambda: show_bench(outcome, every=every), verdicts=verdicts.ordered(outcome.verdicts), **documents)
     if stored is not None:
@@ -155,7 +155,7 @@ def run_bench(session: Session, extra: dict[str, Any], *, nccl_tests: bool, ddp:
         console.note("the training benchmark is not run: nccl-tests did not get that far on every node")
         return first
     second = _play(session, "ddp_benchmark", extra)
-    second.bench, second.verdicts = first.bench, first.verdicts + second.verdicts
+    second.bench, second.verdicts, second.traffic = first.bench, first.verdicts + second.verdicts, first.traffic + second.traffic
     return second
 
 

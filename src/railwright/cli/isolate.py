@@ -214,7 +214,7 @@ def launcher_of(
 def searched(
     fleet: Fleet, launcher: PerftestLauncher | NcclLauncher, book: journal.Journal, options: Options
 ) -> tuple[Outcome, list[dict[str, Any]]]:  # fmt: skip
-    return Search(fleet, launcher, book, options, console.note).run(), launcher.verdicts
+    return Search(fleet, launcher, book, options, console.note).run(), launcher.grown.verdicts()
 
 
 def as_verdict(finding: Finding) -> dict[str, Any]:

@@ -17,8 +17,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import plan_jobs
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Launcher
+from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import lossless_of
 from railwright.isolate.model import Ask, Result, Round, Trial
-from railwright.isolate.perftest import AT_ONCE, SHOWN, Site
+from railwright.isolate.perftest import AT_ONCE, SHOWN, Grown, Site
 from railwright.scan.questions import Question, Step, answer_of
 from railwright.scan.scan import scan
 
@@ -53,7 +54,7 @@ class NcclLauncher:
     ) -> None:  # fmt: skip
         self._members, self._rails, self._launcher, self._run = members, tuple(rails), launcher, run
         self._at_once, self._tell, self._resumed = at_once, tell, resumed
-        self.verdicts: list[dict[str, Any]] = []  # counters are not watched
+        self.grown = Grown()
         self._cancel = f"railwright-{run}" if launcher.kind == "slurm" else None
         self._busy: set[str] = set()
         self._starting: set[str] = set()
@@ -78,7 +79,13 @@ class NcclLauncher:
         """On every node that takes part: launchers, ranks, jobs of Slurm, directories."""
         nodes, self._busy = self._busy, set()
         self._ask("stop", {node: {"cancel": self._cancel if node in self._starting else None} for node in nodes})
-        self._ask("collect", {node: {"names": []} for node in nodes})
+        collected = self._ask("collect", {node: {"names": [], "watch": self._watch(node)} for node in nodes})
+        self.grown.add(item for found in collected.values() for item in found["counters"])
+
+    def _watch(self, node: str) -> dict[str, Any]:
+        """The ports of a node whose counters are taken; the one that only launches for others has none."""
+        member = self._members[node]
+        return {"ports": member.plan.seen["ports"], **lossless_of(member.site.node.spec)}
 
     def _together(self, trials: Sequence[Trial]) -> list[Result]:
         self._away = {node for trial in trials for node in trial.nodes if node not in self._members}
@@ -94,7 +101,7 @@ class NcclLauncher:
             pair = [self._members[node].plan for node in trial.nodes]
             job = plan_jobs.launch_job(pair, self._launcher, len(pair[0].gpus), {}, self._run)
             hosts[starts[number]] = hostfile(job, self._launcher.kind)
-        ready = self._ask("prepare", {node: {"hosts": hosts.get(node, "")} for node in busy})
+        ready = self._ask("prepare", {node: {"hosts": hosts.get(node, ""), "watch": self._watch(node)} for node in busy})
         asked = {number: self._questions(number, trial) for number, trial in able.items() if {*trial.nodes, starts[number]} <= ready.keys()}
         by_start: dict[str, list[int]] = defaultdict(list)
         for number in asked:

@@ -6,13 +6,13 @@ Servers end by themselves after a bounded time, whatever becomes of the controll
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement, plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
-from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import ports_of, profile_of, sizes_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import lossless_of, ports_of, profile_of, sizes_of
 from railwright.isolate.model import Result, Round, Trial
 from railwright.scan.questions import Question, module_step
 from railwright.scan.scan import Node, scan
@@ -32,6 +32,21 @@ class Site(NamedTuple):
     view: Mapping[str, Any]
 
 
+class Grown:
+    """Verdicts of counters that grew while it was measured: those that did not pass, the first of each port."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, ...], dict[str, Any]] = {}
+
+    def add(self, verdicts: Iterable[dict[str, Any]]) -> None:
+        for verdict in verdicts:
+            if verdict["status"] not in ("pass", "skipped"):
+                self._found.setdefault(tuple(str(verdict[key]) for key in ("check", "node", "hca", "port")), verdict)
+
+    def verdicts(self) -> list[dict[str, Any]]:
+        return list(self._found.values())
+
+
 class Leg(NamedTuple):
     """One question of a trial: the same test so many times, each on a TCP port of its own."""
 
@@ -44,17 +59,11 @@ class Leg(NamedTuple):
 
 
 class PerftestLauncher:
-    """``verdicts``: of counters that grew meanwhile, those that did not pass; the first of each rail."""
-
     def __init__(self, sites: Mapping[str, Site], at_once: int, tell: Callable[[str], None]) -> None:
         self._sites, self._at_once, self._tell = sites, at_once, tell
         self._running: set[str] = set()
-        self._counters: dict[tuple[str, ...], dict[str, Any]] = {}
+        self.grown = Grown()
         self._why: dict[str, str] = {}  # node -> why it gave no figure in this round
-
-    @property
-    def verdicts(self) -> list[dict[str, Any]]:
-        return list(self._counters.values())
 
     @property
     def nodes(self) -> list[str]:
@@ -76,9 +85,7 @@ class PerftestLauncher:
     def stop(self) -> None:
         nodes, self._running = self._running, set()
         answers = self._ask("stop", {node: self._about(node) for node in sorted(nodes)})
-        for verdict in (item for found in answers.values() for item in found["verdicts"]):
-            if verdict["status"] not in ("pass", "skipped"):
-                self._counters.setdefault((str(verdict["check"]), str(verdict["node"]), str(verdict["hca"]), str(verdict["port"])), verdict)
+        self.grown.add(item for found in answers.values() for item in found["verdicts"])
 
     def _together(self, trials: Sequence[Trial]) -> list[Result]:
         legs = [leg for number, trial in enumerate(trials) if self._sites.keys() >= set(trial.nodes) for leg in self._legs(number, trial)]
@@ -87,8 +94,7 @@ class PerftestLauncher:
         requests = {}
         for node in sorted(self._running):
             serving = [test for leg in legs if leg.server == node for test in leg.serving]
-            own = serving + [test for leg in legs if leg.client == node for test in leg.asking]
-            requests[node] = {**self._about(node, own), "serve": bool(serving), "tests": as_dicts(serving)}
+            requests[node] = {**self._about(node), "serve": bool(serving), "tests": as_dicts(serving)}
         started = self._ask("start", requests)
         figures: dict[tuple[int, int], tuple[float, ...]] = {}
         for way in ("forth", "back"):
@@ -149,16 +155,12 @@ class PerftestLauncher:
             legs.append(Leg(number, place, server, client, serve, request))
         return legs
 
-    def _about(self, node: str, tests: Sequence[Measurement] = ()) -> dict[str, Any]:
+    def _about(self, node: str) -> dict[str, Any]:
         site = self._sites[node]
-        profile, why_not = profile_of(site.node.spec)
-        ports = ports_of(dict(site.view), list(tests) or self._all_ports(node))
-        return {"peer": "its partners", "ports": ports, "options": self._sizes(node),
-                "lossless": list(profile.lossless) if profile else [], "why_not": why_not}  # fmt: skip
-
-    def _all_ports(self, node: str) -> list[Measurement]:
-        rails = [rail for rail in self._sites[node].view["rails"] if rail["hca"] is not None and rail["port"] is not None]
-        return [Measurement("write_bw", rail["label"], rail["hca"], rail["port"], None, 0, "") for rail in rails]
+        rails = [rail for rail in site.view["rails"] if rail["hca"] is not None and rail["port"] is not None]
+        tests = [Measurement("write_bw", rail["label"], rail["hca"], rail["port"], None, 0, "") for rail in rails]
+        ports = ports_of(dict(site.view), tests)
+        return {"peer": "its partners", "ports": ports, "options": self._sizes(node), **lossless_of(site.node.spec)}
 
     def _sizes(self, node: str) -> dict[str, Any]:
         sizes = sizes_of(self._sites[node].node.spec)

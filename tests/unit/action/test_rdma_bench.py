@@ -83,10 +83,13 @@ def step(mode: str, node: str, registered: dict[str, dict[str, Any]] | None = No
 
 
 def test_every_node_prepares_stops_and_collects() -> None:
+    port = {"rail": "rail0 (eth1)", "hca": "mlx5_0", "port": 1, "driver": "mlx5_core", "netdevs": ["eth1"]}
+    hosts = {name: {LOOK: looked(name, inventory={"lossless": [3], "why_not": None}, ports=[port])} for name in NODES}
+    watch = {"ports": [port], "lossless": [3], "why_not": None}
     for node in NODES:
-        assert step("prepare", node) == {"hosts": "n1 slots=8\nn2 slots=8\n"}
-        assert step("stop", node) == {"cancel": None}
-        assert step("collect", node) == {"names": ["all_reduce", "all_reduce"]}
+        assert step("prepare", node, hosts) == {"hosts": "n1 slots=8\nn2 slots=8\n", "watch": watch}
+        assert step("stop", node, hosts) == {"cancel": None}
+        assert step("collect", node, hosts) == {"names": ["all_reduce", "all_reduce"], "watch": watch}
 
 
 def test_one_node_launches() -> None:
@@ -151,6 +154,20 @@ def test_a_node_that_was_lost_on_the_way_is_judged_all_the_same() -> None:
     found = judgement(hosts, lost=("n1",))
     assert found["summary"]["n2"]["fail"] == 1
     assert "the node that launched it was lost" in found["failures"]["n2"]
+
+
+def test_counters_of_the_rails_are_judged() -> None:
+    grown = {"check": "port.errors", "node": "n9", "hca": "mlx5_0", "port": 1, "subject": "rail0", "status": "fail",
+             "expected": "no growth", "found": "symbol_error +4", "message": "grew"}
+    hosts = whole()
+    hosts["n2"][COLLECT]["counters"] = [grown]
+    found = judgement(hosts)
+    assert [item for item in found["verdicts"] if item["check"] == "port.errors"] == [{**grown, "node": "n2"}]
+    hosts["n2"][COLLECT] = {"unreachable": True}
+    (lost,) = [item for item in judgement(hosts)["verdicts"] if item["check"] == "port.errors"]
+    assert (lost["node"], lost["status"]) == ("n2", "unknown")
+    hosts["n1"][COLLECT]["jobs"][0]["started"] = False
+    assert "port.errors" not in {item["check"] for item in judgement(hosts)["verdicts"]}, "nothing ran: nothing was proven"
 
 
 def test_the_line_at_the_end_is_bounded() -> None:

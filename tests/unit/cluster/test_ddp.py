@@ -15,8 +15,13 @@ RESULT = {"backend": "nccl", "world_size": 4, "steps": 100, "batch": 64, "checks
           "samples_per_s": 12800.0, "step_ms": {"p50": 20.0, "p75": 21.0, "p90": 22.0, "p95": 23.0}}
 
 
+def times(late: float = 0.0) -> dict[str, list[float]]:
+    """Of a rank that comes so much later than the others of a step of 20 ms."""
+    return {"own_ms": [15.0 + late] * 64, "wait_ms": [5.0 - late] * 64}
+
+
 def rank(number: int, **more: Any) -> dict[str, Any]:
-    return {"rank": number, "torch": "2.11.0+cu130", "cuda": "13.0", "nccl": "2.30.7", "driver": "580.95.05", **more}
+    return {**times(), "rank": number, "torch": "2.11.0+cu130", "cuda": "13.0", "nccl": "2.30.7", "driver": "580.95.05", **more}
 
 
 def collected(**more: Any) -> dict[str, Any]:
@@ -108,7 +113,7 @@ def test_the_document_has_the_form_of_the_architecture() -> None:
     versions = {"torch": "2.11.0+cu130", "cuda": "13.0", "nccl": "2.30.7", "driver": "580.95.05"}
     assert ddp_document(PLAN, collected()) == {
         "hosts": ["node1", "node2"], "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64, "samples_per_s": 12800.0,
-        "step_ms": RESULT["step_ms"], "versions": {"node1": versions, "node2": versions}}
+        "step_ms": RESULT["step_ms"], "versions": {"node1": versions, "node2": versions}, "late": []}
 
 
 def test_a_lost_node_has_no_versions() -> None:
@@ -121,3 +126,40 @@ def test_what_a_rank_says_is_made_fit_to_be_shown() -> None:
     found = ddp_document(PLAN, collected(node1={"ranks": [rank(0, torch="2.1\x1b[2J" + "x" * 500)] * 2}))
     assert found["versions"]["node1"]["torch"].startswith("2.1x")
     assert len(found["versions"]["node1"]["torch"]) <= 64
+
+
+def straggler(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+    return [(item.status, item.node, item.message) for item in judge(PLAN, found, None) if item.check == "ddp.straggler"]
+
+
+def test_nobody_comes_late() -> None:
+    assert straggler(collected()) == [("pass", "", "no rank of 4 comes late again and again")]
+
+
+def test_a_late_rank_is_named_with_its_node_and_gpu() -> None:
+    found = collected(node2={"ranks": [rank(2), rank(3, **times(4.0))]})
+    assert straggler(found) == [("warn", "node2", (
+        "rank 3 on node2 (GPU 1) comes late to 64 of 64 all-reduces: 4.000 ms in the median, 4.000 at most, 20% of a step; "
+        "its own work takes 19.000 ms, 15.000 in the median of all"))]
+    assert ddp_document(PLAN, found)["late"] == [
+        {"rank": 3, "node": "node2", "gpu": "GPU 1", "collective": "all-reduces", "ms": 4.0, "most_ms": 4.0, "share": 0.2, "late": 64,
+         "of": 64, "own_ms": 19.0}]
+
+
+@pytest.mark.parametrize("told", [
+    {"own_ms": None}, {"wait_ms": []}, {"wait_ms": [1.0]}, {"wait_ms": "5"}, {"wait_ms": [5.0] * 63 + [-1.0]},
+    {"wait_ms": [5.0] * 63 + [None]}, {"wait_ms": [1e300] * 64}, {"wait_ms": [[5.0]] * 64}, {"rank": 0}, {"rank": "1"},
+])
+def test_a_rank_that_did_not_tell_when_it_came_is_unknown(told: dict[str, Any]) -> None:
+    assert straggler(collected(node1={"ranks": [rank(0), rank(1, **told)]})) in (
+        [("unknown", "", f"{many} of 4 ranks did not tell when they came: {who}")] for many, who in ((1, "1"), (2, "0, 1")))
+
+
+@pytest.mark.parametrize("node2", [None, {"ranks": []}])
+def test_a_node_that_is_lost_makes_arrivals_unknown(node2: dict[str, Any] | None) -> None:
+    assert straggler(collected(node2=node2)) == [("unknown", "", "2 of 4 ranks did not tell when they came: 2, 3")]
+
+
+def test_one_rank_waits_for_nobody() -> None:
+    plan = {**PLAN, "hosts": ["node1"], "processes": {"node1": 1}, "world_size": 1}
+    assert [item.status for item in judge(plan, {"node1": None}, None) if item.check == "ddp.straggler"] == ["skipped"]

@@ -153,4 +153,4 @@ def test_a_whole_search_names_the_slow_rail_and_counts_its_losses(launcher: Any,
     found = Search(fleet, made, book, Options(samples=1), lines.append).run()
     assert [(item.kind, item.nodes, item.rail, item.way) for item in found.findings] == [("direction", ("n3",), "rail1", "out")]
     assert "41 of 392 Gb/s" in found.findings[0].text
-    assert made.verdicts == [lost]
+    assert made.grown.verdicts() == [lost]

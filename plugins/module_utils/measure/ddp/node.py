@@ -14,10 +14,12 @@ from ...formats.program_output import clean, one_line
 from ...host.host import Host
 from ...observe.nics import observe_addresses
 from ...observe.tcp_ports import listening
+from ...observe.traffic_counters import Watched
 from ...spec.match import management_interface
 from ...spec.model import Spec
-from ...types import Identity
+from ...types import Identity, as_dicts
 from ..nccl_tests import processes, run_directory
+from ..nccl_tests.readiness import ports_of_rails
 from .failure import children, failures_of
 from .launch import LOG, PREFIX, Share, command, torchrun_environment
 
@@ -60,6 +62,7 @@ def inspect_ddp_node(host: Host, wanted: Wanted, spec: Spec, identity: Identity)
     return {
         "user": who.name, "python": python, "torch": one_line(str(said["torch"]), 64), "processes": count,
         "interface": interface(host, spec, identity), "port_taken": wanted.port in listening(host),
+        "ports": as_dicts(ports_of_rails(host, spec, identity)),
     }
 
 
@@ -121,7 +124,7 @@ def interface(host: Host, spec: Spec, identity: Identity) -> Optional[Dict[str, 
     return {"name": name, "addresses": addresses}
 
 
-def start(host: Host, share: Share, files: Mapping[str, str]) -> Dict[str, Any]:
+def start(host: Host, share: Share, files: Mapping[str, str], ports: Sequence[Watched] = ()) -> Dict[str, Any]:
     """The run's directory with the scripts in it, and torchrun; what ``poll`` must know of it."""
     who, path = account(share.user), run_directory.directory_of(share.run)
     run_directory.make_way(host, share.run)
@@ -131,6 +134,7 @@ def start(host: Host, share: Share, files: Mapping[str, str]) -> Dict[str, Any]:
         if name.startswith(PREFIX) and name != share.run:  # left by one whose controller died
             remove(host, name)
     run_directory.note(host, share.run, started=True)
+    run_directory.keep_counters(host, share.run, ports)
     host.make_directory(path, 0o700, (who.uid, who.gid))
     with processes.rights_of(host, who.name):
         for name, text in sorted(files.items()):

@@ -24,8 +24,8 @@ FILE_LIMIT = 16 * 1024 * 1024  # of one log file; a rank at INFO writes some 100
 FILES = 256  # log files of one job: a rank each
 TOPOLOGY, GRAPH = "nccl_topo.xml", "nccl_graph.xml"
 _KEPT = re.compile(
-    r"NCCL WARN|NCCL version|Using network|NET/|COLLNET/|via (?:P2P|SHM|NET|COLLNET)|Init COMPLETE|GPU Direct|comm 0x[0-9a-f]+ rank|"
-    r"set by environment|Connected all|NCCL_[A-Z_]{1,64} set")
+    r"NCCL WARN|NCCL version|Using network|NET/|COLLNET/|via (?:P2P|SHM|NET|COLLNET)|Init COMPLETE|Init timings|GPU Direct|"
+    r"comm 0x[0-9a-f]+ rank|set by environment|Connected all|NCCL_[A-Z_]{1,64} set")
 _VARYING = re.compile(r":\d+:\d+ (?=\[|NCCL)|(?:Channel|CollNet) \d+(?:/[\d-]+)?")
 
 

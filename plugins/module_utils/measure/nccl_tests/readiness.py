@@ -21,6 +21,8 @@ from ...observe.mpi import Mpi, found_mpi
 from ...observe.nccl_libraries import cached_libraries, nccl_libraries
 from ...observe.nics import observe_addresses
 from ...observe.pci import links_of
+from ...observe.qos import roce_places
+from ...observe.traffic_counters import Watched
 from ...spec.match import management_interface, match_rails
 from ...spec.model import Spec
 from ...types import Identity, as_dicts
@@ -74,6 +76,7 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
         "programs": programs,
         "affinity": rows,
         "places": places(host, spec, identity),
+        "ports": as_dicts(ports_of_rails(host, spec, identity)),
         "verdicts": as_dicts(judge_topology(node, rows, driver_matrix(host))
                              + judge_topo_files(host, node, wanted.environment, who.home, (who.name, who.uid, who.gid))),
         "problems": ["%s: %s" % (item["name"], item["problem"]) for item in programs if item["problem"] is not None],
@@ -87,6 +90,19 @@ def places(host: Host, spec: Spec, identity: Identity) -> List[Dict[str, Any]]:
         if target.hca is not None and target.hca.pci is not None:
             found.append((target.hca.pci, target.rail.name, sysfs_values.integer(pci_attribute(host, target.hca.pci, "numa_node"))))
     return [{"pci": pci, "rail": rail, "numa_node": numa, "links": links_of(host, pci)} for pci, rail, numa in found]
+
+
+def ports_of_rails(host: Host, spec: Spec, identity: Identity) -> List[Watched]:
+    """The HCA port of each rail, and the interfaces that count for it: below a bond its members."""
+    members: Dict[Tuple[str, int], List[str]] = {}
+    for hca, port, netdev in roce_places(host, identity):
+        members.setdefault((hca.name, port), []).append(netdev)
+    found = []
+    for target in match_rails(spec, identity)[0]:
+        if target.hca is not None and target.port is not None:
+            netdevs = members.get((target.hca.name, target.port)) or [target.netdev or ""]
+            found.append(Watched(target.label, target.hca.name, target.port, target.hca.driver, tuple(name for name in netdevs if name)))
+    return found
 
 
 def net_plugins(host: Host, setting: Optional[str], libraries: Sequence[str], mpi: Sequence[Mpi]) -> List[str]:

@@ -6,12 +6,17 @@ directory itself are the user's to make, and a process with the marker is anybod
 nobody sets.
 """
 
+import json
 import re
 import time
-from typing import List, NamedTuple, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...errors import RailwrightError
+from ...formats.outside import json_object
 from ...host.host import Host
+from ...observe.traffic_counters import Watched
+from ...types import as_dicts
+from ..rail_counters import counters_before, judge_growth
 from .probe import SCRIPT
 from .processes import account, marked, rights_of, stop_marked
 
@@ -19,6 +24,7 @@ ROOT = "/run/railwright"
 BASE = ROOT + "/bench"
 PROBE = "probe.py"
 HOSTS = "hosts"
+COUNTERS = ".counters"  # of a run, behind the name of its record
 LEASE_S = 90.0  # a controller asks every few seconds; one that is silent for so long is gone
 SILENT_S = 240.0  # longer than any lease and the end that follows it
 LONGEST_S = 604800 + 3600.0  # the longest job that the inventory may ask for: where other nodes start the ranks nobody asks meanwhile
@@ -108,10 +114,27 @@ def user_of(host: Host, run: str) -> int:
     return owner[1] if owner is not None else 0
 
 
+def keep_counters(host: Host, run: str, ports: Sequence[Watched]) -> None:
+    """The rails' counters as they are before the jobs. Raises RailwrightError, OSError."""
+    host.write(record_of(run) + COUNTERS, json.dumps(counters_before(host, ports)), 0o600)
+
+
+def judge_counters(host: Host, run: str, node: str, asked: Mapping[str, Any]) -> Dict[str, Any]:
+    """How they grew since: what ``rdma_bench`` says of it. ``asked``: ports and lossless priorities, as the controller has them."""
+    before = json_object(host.read(record_of(run) + COUNTERS)) or {}
+    verdicts, figures = judge_growth(host, node, "the other nodes", watched(asked), before, asked["lossless"], asked["why_not"])
+    return {"counters": as_dicts(verdicts), "traffic": figures}
+
+
+def watched(asked: Mapping[str, Any]) -> List[Watched]:
+    return [Watched(**dict(port, netdevs=tuple(port["netdevs"]))) for port in asked["ports"]]
+
+
 def remove(host: Host, run: str) -> List[str]:
     """Take the directory away; returns what stayed (a directory of a job's own, such as one with a core file)."""
     path = directory_of(run)
     host.remove(record_of(run))
+    host.remove(record_of(run) + COUNTERS)
     owner = host.owner(path)
     if owner is None:
         return []

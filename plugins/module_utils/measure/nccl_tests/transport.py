@@ -23,6 +23,11 @@ _MERGED = re.compile(r"^(?P<host>[^\s:]+):\d+:\d+ (?:\[[-\d]+\] )?NCCL INFO NET/
                      r"name=(?P<name>[^\s+]+\+\S+)", re.MULTILINE)  # ports or HCAs that NCCL uses as one (NCCL_NET_MERGE_LEVEL)
 _NET_INDEX = re.compile(r"/(\d{1,18})(?:\((\d{1,18})\))?(?=/|\(|\Z)")
 
+# Since 2.22 (src/init.cc), from 2.23 on with the function's name. The phases' names differ between releases.
+_INIT = re.compile(r"NCCL INFO Init timings(?: - \w{1,64})?: rank (\d{1,9}) nranks \d{1,9} total (\d{1,9}\.\d{1,6}) \(([^()\n]{1,400})\)")
+_PHASE = re.compile(r"\b([a-z]{1,32}) (\d{1,9}\.\d{1,6})(?=[,;]|\Z)")
+_WAITING = ("bootstrap", "allgathers")  # phases in which a rank waits for the others
+
 
 class Network(NamedTuple):
     """A name that NCCL prints for a network: what it is, and who brings it. ``rdma`` None: not known."""
@@ -87,6 +92,16 @@ def parse_log(text: str) -> Dict[str, Any]:
         "gdr_disabled": sorted(set(_GDR_OFF.findall(text))),
         "channels": [channel for channel in map(_channel, _CHANNEL.finditer(text)) if channel is not None],
     }
+
+
+def init_seconds(text: str) -> Dict[int, Tuple[float, float]]:
+    """How long each rank set up its communicator: in all, and without the phases in which it waits for others; of several the longest."""
+    found: Dict[int, Tuple[float, float]] = {}
+    for line in _INIT.finditer(text):
+        rank, total = int(line.group(1)), float(line.group(2))
+        waited = sum(float(seconds) for phase, seconds in _PHASE.findall(line.group(3)) if phase in _WAITING)
+        found[rank] = max(found.get(rank, (0.0, 0.0)), (total, round(max(0.0, total - waited), 6)))
+    return found
 
 
 def _channel(found: Any) -> Optional[Channel]:

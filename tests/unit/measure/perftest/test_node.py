@@ -22,7 +22,10 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest_node
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import judge_deltas
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import run_directory
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limits, Measurement, Options
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.rail_counters import COUNTERS
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.tcp_ports import listening
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched, hca_counters
 
@@ -280,8 +283,8 @@ def test_signals_reach_the_whole_group(host: Node, tmp_path: Path) -> None:
 
 
 def test_a_counter_that_refuses_to_tell_is_not_the_same_as_none(host: Node) -> None:
-    assert hca_counters(host, "mlx5_0", 1, perftest_node.COUNTERS) == {"symbol_error": 5, "link_downed": None}
-    assert hca_counters(host, "mlx5_0", 2, perftest_node.COUNTERS) == {}
+    assert hca_counters(host, "mlx5_0", 1, COUNTERS) == {"symbol_error": 5, "link_downed": None}
+    assert hca_counters(host, "mlx5_0", 2, COUNTERS) == {}
 
 
 def test_lost_packets_are_judged_over_the_time_between_start_and_stop(host: Node) -> None:
@@ -302,9 +305,38 @@ def test_lost_packets_are_judged_over_the_time_between_start_and_stop(host: Node
 
 
 @pytest.mark.parametrize("baseline", ['{"counters": []}', '{"counters": {"mlx5_0/1": {"hca": 7}}}', '{"counters": {"mlx5_0/1": 7}}', "{}"])
-def test_without_a_baseline_nothing_is_judged(host: Node, baseline: str) -> None:
+def test_without_a_baseline_it_is_unknown(host: Node, baseline: str) -> None:
     host.write(perftest_node.RECORD, baseline)
-    assert perftest_node.stop(host, "node2", "node1", [PORT], LOSSLESS) == ([], 0, [])
+    (found,), ended, traffic = perftest_node.stop(host, "node2", "node1", [PORT], LOSSLESS)
+    assert (found.check, found.status, ended, traffic) == ("port.errors", "unknown", 0, [])
+
+
+ASKED = {"ports": [PORT._asdict()], "lossless": list(LOSSLESS), "why_not": None}
+
+
+def test_a_benchmarks_counters_are_judged_as_validates(host: Node) -> None:
+    counters = Path(host.root, "sys/class/infiniband/mlx5_0/ports/1/hw_counters")
+    counters.mkdir()
+    (counters / "packet_seq_err").write_text("4\n")
+    run_directory.keep_counters(host, "r1", run_directory.watched(ASKED))
+    (counters / "packet_seq_err").write_text("6\n")
+    (counters.parent / "counters/symbol_error").write_text("9\n")
+    found = run_directory.judge_counters(host, "r1", "node1", ASKED)
+    assert {item["check"]: (item["status"], item["found"]) for item in found["counters"]} == {
+        "port.errors": ("fail", "symbol_error +4"), "port.discards": ("skipped", None), "qos.lossless": ("fail", "packet_seq_err +2"),
+        "qos.cnp": ("unknown", None), "qos.ecn": ("unknown", None)}
+    assert {(item["node"], item["subject"]) for item in found["counters"]} == {("node1", "rail0 (eth1) with the other nodes")}
+    assert [item["peer"] for item in found["traffic"]] == ["the other nodes"]
+    run_directory.remove(host, "r1")
+    assert [item["status"] for item in run_directory.judge_counters(host, "r1", "node1", ASKED)["counters"]] == ["unknown"]
+
+
+def test_a_port_that_nothing_went_over_proves_nothing() -> None:
+    before = {"symbol_error": 5, "port_xmit_packets": 7, "port_rcv_packets": 7}
+    where = perftest_node.VerdictSubject("node1", "mlx5_0", 1, "rail0")
+    assert judge_deltas(where, before, before)[0].status == "unknown"
+    assert judge_deltas(where, before, {**before, "port_xmit_packets": 8})[0].status == "pass"
+    assert judge_deltas(where, before, {**before, "symbol_error": 6})[0].status == "fail"
 
 
 def test_samples_are_told_as_they_are(host: Node, bandwidth: Measurement) -> None:

@@ -116,7 +116,7 @@ def test_who_stops_it_is_told_that_the_nodes_need_a_while(bench: Bench, monkeypa
 def test_json_is_one_document(bench: Bench) -> None:
     ran = bench("--format", "json", "--ddp")
     assert ran.code == 0
-    assert set(ran.json) == {"nodes", "verdicts", "bench", "ddp", "summary"}
+    assert set(ran.json) == {"nodes", "verdicts", "bench", "ddp", "traffic", "summary"}
     assert ran.json["bench"]["runs"][0]["judged_busbw"] == 342.9
     assert ran.json["ddp"]["samples_per_s"] == 5120.5
     assert ran.json["summary"]["exit_code"] == 0
