@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How many rounds and measurements the search of `railwright.isolate` takes, against what none can do without; and whom it blames wrongly.
 
-    python -m tests.bench.isolate [--clusters 1000] [--output build/bench/isolate.json]
+    python -m tests.bench.isolate [--clusters 1000] [--first 0] [--output build/bench/isolate.json]
 
 Clusters are drawn (tests/lib/simulated_fabric.py): rails, leaves, tool, and what is slow in secret, at 0.2 to 0.9 of its like. Each sample
 has noise of 3 %; of all measurements 0.5 % are outliers, of all launches 0.5 % fail. A round takes 60 to 120 s to launch, and its
@@ -51,12 +51,13 @@ ROWS: tuple[Row, ...] = (
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.isolate")
     parser.add_argument("--clusters", type=int, default=1000, help="of a row; of the larger ones a part")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first cluster; others are drawn with other numbers")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "bench" / "isolate.json")
     options = parser.parse_args()
     options.output.parent.mkdir(parents=True, exist_ok=True)
     rows, wrong = [], []
     for row in ROWS:
-        figures = measure(row, max(1, int(options.clusters * row.part)))
+        figures = measure(row, max(1, int(options.clusters * row.part)), options.first)
         rows.append(figures)
         options.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
         print(", ".join(f"{key} {value}" for key, value in figures.items()), flush=True)
@@ -71,11 +72,11 @@ def over(row: Row, figures: dict[str, Any]) -> list[str]:
     return [f"{key} {figures[key]}, limit {limit}" for key, limit in limits.items() if figures[key] > limit]
 
 
-def measure(row: Row, clusters: int) -> dict[str, Any]:
+def measure(row: Row, clusters: int, first: int) -> dict[str, Any]:
     rounds, trials, minutes, node_minutes, blamed, lost, bounds, stopped = [], [], [], [], 0, 0, [], 0
     pairs = tested = told = 0
     began = time.process_time()
-    for seed in range(clusters):
+    for seed in range(first, first + clusters):
         draw = random.Random(f"{row.nodes} {row.faults} {seed}")
         fleet = drawn_fleet(draw, row.nodes)
         faults = drawn_faults(draw, fleet, row.faults, row.kinds)

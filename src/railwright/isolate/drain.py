@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model im
 from ansible_collections.railwright.rdma.plugins.plugin_utils.draining import isolation_reason
 from railwright.events import HostOutcome
 from railwright.exitcodes import CommandError, InputError
-from railwright.isolate.model import Finding
+from railwright.isolate.model import Finding, rate_text
 
 if TYPE_CHECKING:
     from railwright.cli.session import Judged, Session
@@ -48,7 +48,7 @@ def _text(finding: Finding) -> str:
     figures = sorted(row.figure for row in bad)
     what = finding.rail or ("node" if finding.gpu is None else f"GPU {finding.gpu}")
     how = {"flapping": " flaps,", "late gpu": " is late,"}.get(finding.kind, WAYS.get(finding.way, ""))
-    measured = f" {figures[len(figures) // 2]:.0f} of {bad[0].like:.0f} Gb/s" if bad else ""
+    measured = f" {rate_text(figures[len(figures) // 2])} of {rate_text(bad[0].like)} Gb/s" if bad else ""
     partners = len({row.partner for row in bad})
     return f"{what}{' hangs' if finding.kind == 'hang' else how + measured} with {partners} partner{'' if partners == 1 else 's'}"
 

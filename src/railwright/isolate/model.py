@@ -72,6 +72,11 @@ class Evidence(NamedTuple):
     good: bool
 
 
+def rate_text(figure: float) -> str:
+    """Gb/s for people: whole, or three digits of what is below ten."""
+    return f"{figure:.0f}" if figure >= 10 else f"{figure:.3g}"
+
+
 class Finding(NamedTuple):
     kind: str  # of KINDS
     text: str

@@ -17,7 +17,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import plan_jobs
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Launcher
-from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import lossless_of
 from railwright.isolate.model import Ask, Result, Round, Trial
 from railwright.isolate.perftest import AT_ONCE, SHOWN, Grown, Site
 from railwright.scan.questions import Question, Step, answer_of
@@ -84,8 +83,8 @@ class NcclLauncher:
 
     def _watch(self, node: str) -> dict[str, Any]:
         """The ports of a node whose counters are taken; the one that only launches for others has none."""
-        member = self._members[node]
-        return {"ports": member.plan.seen["ports"], **lossless_of(member.site.node.spec)}
+        plan = self._members[node].plan
+        return {"ports": plan.seen["ports"], "lossless": plan.wishes["lossless"], "why_not": plan.wishes["why_not"]}
 
     def _together(self, trials: Sequence[Trial]) -> list[Result]:
         self._away = {node for trial in trials for node in trial.nodes if node not in self._members}

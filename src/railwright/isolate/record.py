@@ -25,13 +25,13 @@ def isolate_document(fleet: Fleet, done: Iterable[Done], outcome: Outcome) -> di
                  "evidence": [row._asdict() for row in found.evidence]} for found in outcome.findings]  # fmt: skip
     return {
         "tool": fleet.tool, "nodes": list(fleet.nodes), "rails": list(fleet.rails), "leaves": dict(leaves),
-        "likes": {scope: round(like.value, 2) for scope, like in likes(history.views).items()}, "rounds": rounds, "findings": findings,
+        "likes": {scope: round(like.value, 4) for scope, like in likes(history.views).items()}, "rounds": rounds, "findings": findings,
         "stopped": outcome.stopped, "seconds": round(outcome.seconds, 1), "node_minutes": round(outcome.node_minutes, 1),
     }  # fmt: skip
 
 
 def _trial(trial: Trial, result: Result) -> dict[str, Any]:
     samples = result.figures or ((),) * len(trial.asks)
-    figures = [{"rails": list(ask.rails), "way": ask.way, "gbps": round(median(found), 2) if found else None}
+    figures = [{"rails": list(ask.rails), "way": ask.way, "gbps": round(median(found), 4) if found else None}
                for ask, found in zip(trial.asks, samples, strict=True)]  # fmt: skip
     return {"nodes": list(trial.nodes), "failure": result.failure, "figures": figures}

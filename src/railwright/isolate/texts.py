@@ -3,11 +3,12 @@
 
 from collections.abc import Mapping, Sequence
 
-from railwright.isolate.grades import SURE, SlowLeaf, SlowPlane
-from railwright.isolate.model import Evidence, Finding
+from railwright.isolate.model import Evidence, Finding, rate_text
+from railwright.isolate.readings import SURE
 
 Rows = tuple[Evidence, ...]
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
+_WAYS = {"out": ", only outwards", "in": ", only inwards", "": ""}
 
 
 def way_of(ways: Mapping[str, float]) -> str:
@@ -17,62 +18,62 @@ def way_of(ways: Mapping[str, float]) -> str:
     return min(ways, key=lambda way: ways[way])
 
 
-def node(name: str, scopes: Sequence[str], share: float, way: str, rows: Rows) -> Finding:
-    what = "" if len(scopes) < 2 else f"; all {len(scopes)} rails alike"
-    return Finding("node", f"{name}: {_measured(rows)}{_way(way)}{what}", (name,), way=way, share=share, evidence=rows)
+def node(name: str, rails: Sequence[str], share: float, way: str, rows: Rows, *, hung: bool, gpu: int | None) -> Finding:
+    """All that was seen of a node."""
+    if hung:
+        return Finding("hang", f"{name}: every trial hung, {_with(rows)}", (name,), evidence=rows)
+    if gpu is not None:
+        text = f"GPU {gpu} of {name} computes late: {_measured(rows)}; it waits for nobody in the collective, and the others wait for it"
+        return Finding("late gpu", text, (name,), gpu=gpu, share=share, evidence=rows)
+    alike = f"; all {len(rails)} rails alike" if len(rails) > 1 else ""
+    return Finding("node", f"{name}: {_measured(rows)}{_WAYS[way]}{alike}", (name,), way=way, share=share, evidence=rows)
 
 
-def rail(name: str, label: str, share: float, way: str, rows: Rows, *, told: bool, others: bool, hung: bool) -> Finding:
-    kind = "hang" if hung else "direction" if way else "rail"
-    ways = _way(way) if way else ", both directions" if told else ""
+def rail(name: str, label: str, share: float, ways: Mapping[str, float], rows: Rows, *, others: bool) -> Finding:
+    way = way_of(ways)
+    kind = "direction" if way else "rail" if any(row.figure for row in rows if not row.good) else "hang"
+    told = _WAYS[way] or (", both directions" if ways else "")
     rest = f"; {name}'s other rails are good" if others else ""
-    return Finding(kind, f"{label} of {name}: {_measured(rows)}{ways}{rest}", (name,), label, way, share=share, evidence=rows)
-
-
-def hang(name: str, rows: Rows) -> Finding:
-    return Finding("hang", f"{name}: every trial hung, {_with(rows)}", (name,), evidence=rows)
-
-
-def late_gpu(name: str, gpu: int, share: float, rows: Rows) -> Finding:
-    text = f"GPU {gpu} of {name} computes late: {_measured(rows)}; it waits for nobody in the collective, and the others wait for it"
-    return Finding("late gpu", text, (name,), gpu=gpu, share=share, evidence=rows)
+    text = f"{label} of {name}: {_measured(rows)}{told}{rest}"
+    return Finding(kind, text, (name,), label, way, share=ways.get(way, share), evidence=rows)
 
 
 def node_or_leaf(found: Finding, name: str, mates: tuple[str, ...]) -> Finding:
-    which = mates[0] if len(mates) == 1 else "each of " + " and ".join(mates)
-    what = f"{found.rail} of {which}" if found.rail else which
-    text = f"{what}, or leaf {name}: {_measured(found.evidence)}; not enough nodes at {name} to tell"
+    which = f"{found.rail} of " * bool(found.rail) + ("each of " if len(mates) > 1 else "") + " and ".join(mates)
+    text = f"{which}, or leaf {name}: {_measured(found.evidence)}; not enough nodes at {name} to tell"
     return Finding("unclear", text, mates, found.rail, leaf=name, share=round(found.share, 2))
 
 
-def leaf(slow: SlowLeaf) -> Finding:
-    inside = {True: ", within it too", False: "; within it they are good, so its uplinks or the path to them", None: ""}[slow.inside]
-    text = f"leaf {slow.leaf}: all {len(slow.nodes)} nodes measured there are at {slow.share:.0%} of {slow.like:.0f} Gb/s{inside}"
-    return Finding("leaf", text, slow.nodes, leaf=slow.leaf, share=slow.share, evidence=slow.evidence)
+def leaf(name: str, nodes: tuple[str, ...], share: float, rows: Rows, *, inside: bool | None) -> Finding:
+    within = {True: ", within it too", False: "; within it they are good, so its uplinks or the path to them", None: ""}[inside]
+    text = f"leaf {name}: all {len(nodes)} nodes measured there are at {share:.0%} of {rate_text(rows[0].like)} Gb/s{within}"
+    return Finding("leaf", text, nodes, leaf=name, share=share, evidence=rows)
 
 
-def plane(slow: SlowPlane) -> Finding:
-    where = "between leaves" if slow.known else "between nodes"
-    if slow.paths < 1:
-        text = f"spine plane: {slow.paths:.0%} of the paths {where} are slow (at {slow.share:.0%}), and their ends are good with others"
-        if not slow.known:
-            text += "; the inventory names no leaves, so a plane cannot be told from many bad pairs"
-    else:
-        text = f"spine plane of {slow.scope or 'the rails together'}: every path {where} is at {slow.share:.0%} of one within a leaf"
-    return Finding("plane", text, rail=slow.scope, share=slow.share, evidence=slow.evidence)
+def plane(rail: str, share: float, paths: float, rows: Rows, *, known: bool) -> Finding:
+    where = "between leaves" if known else "between nodes"
+    text = f"spine plane of {rail or 'the rails together'}: every path {where} is at {share:.0%} of one within a leaf"
+    if paths < 1:
+        text = f"spine plane: {paths:.0%} of the paths {where} are slow (at {share:.0%}), and their ends are good with others"
+    if not known:
+        text += "; the inventory names no leaves, so a plane cannot be told from many bad pairs"
+    return Finding("plane", text, rail=rail, share=share, evidence=rows)
 
 
-def pair(one: str, other: str, rails: Sequence[str], share: float, rows: Rows) -> Finding:
-    label = f"{', '.join(rails)} between " if rails != [""] else ""
-    text = f"path {label}{one} and {other}: {_measured(rows)} in {sum(not row.good for row in rows)} of {len(rows)} measurements of {one}"
-    rail_ = rails[0] if len(rails) == 1 else ""
-    return Finding("pair", f"{text}; both are good with others", (one, other), rail_, share=share, evidence=rows)
+def pair(nodes: tuple[str, ...], rails: Sequence[str], rows: Rows) -> Finding:
+    label = f"{', '.join(rails)} between " if any(rails) else ""
+    slow = [row for row in rows if row.partner == nodes[1]]
+    often = f"{sum(not row.good for row in rows)} of {len(rows)} measurements of {nodes[0]}"
+    text = f"path {label}{' and '.join(nodes)}: {_measured(rows)} in {often}"
+    share = sum(row.figure for row in slow) / sum(row.like for row in slow)
+    return Finding("pair", f"{text}; both are good with others", nodes, rails[0] if len(rails) == 1 else "", share=share, evidence=rows)
 
 
-def flapping(name: str, label: str, rows: Rows) -> Finding:
-    order = ", ".join("good" if row.good else f"{row.figure:.0f}" for row in rows)
-    what = f"{label} of {name}" if label else name
-    return Finding("flapping", f"{what} flaps: {order} (like: {rows[0].like:.0f} Gb/s)", (name,), label, evidence=rows)
+def flapping(nodes: tuple[str, ...], rails: Sequence[str], rows: Rows) -> Finding:
+    label = f"{', '.join(rails)} of " if any(rails) else ""
+    order = ", ".join("good" if row.good else f"{rate_text(row.figure)}" for row in rows)
+    text = f"{label}{nodes[0]} flaps: {order} (like: {rate_text(rows[0].like)} Gb/s)"
+    return Finding("flapping", text, nodes, rails[0] if len(rails) == 1 else "", evidence=rows)
 
 
 def unclear(names: tuple[str, ...], scopes: Sequence[str], count: int, rows: Rows, nodes: int) -> Finding:
@@ -81,7 +82,7 @@ def unclear(names: tuple[str, ...], scopes: Sequence[str], count: int, rows: Row
     why = f"not enough nodes to tell ({nodes})" if few else "not enough measurements with good partners to tell"
     low = min((row.figure for row in rows), default=0.0)
     like = rows[0].like if rows else 0.0
-    text = f"{label}of {' or '.join(names)}: {low:.0f} of {like:.0f} Gb/s in {count} measurements; {why}"
+    text = f"{label}of {' or '.join(names)}: {rate_text(low)} of {rate_text(like)} Gb/s in {count} measurements; {why}"
     return Finding("unclear", text, names, scopes[0] if len(scopes) == 1 else "", evidence=rows)
 
 
@@ -92,14 +93,10 @@ def unmeasured(name: str, rails: Sequence[str], failed: Sequence[str]) -> Findin
 
 def _measured(rows: Rows) -> str:
     bad = sorted(row.figure for row in rows if not row.good)
-    return f"{bad[len(bad) // 2]:.0f} of {rows[0].like:.0f} Gb/s {_with(rows)}" if bad else _with(rows)
+    return f"{rate_text(bad[len(bad) // 2])} of {rate_text(rows[0].like)} Gb/s {_with(rows)}" if bad else _with(rows)
 
 
 def _with(rows: Rows) -> str:
     partners = len({row.partner for row in rows if not row.good})
     number = NUMBERS[partners] if partners < len(NUMBERS) else str(partners)
     return f"with {number} partner{'s' if partners != 1 else ''}"
-
-
-def _way(way: str) -> str:
-    return {"out": ", only outwards", "in": ", only inwards"}.get(way, "")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.sysfs_values import natural_key
 from railwright import documents
+from railwright.isolate.model import rate_text
 from railwright.report.bench import figure
 from railwright.report.text import markdown_cell, markdown_table
 from railwright.runs import Run
@@ -35,7 +36,8 @@ class Worst(NamedTuple):
 
     def __str__(self) -> str:
         way = f" {self.way}" if self.way != "both" else ""
-        return f"{self.rail or 'all rails'}{way}, " + ("hung" if self.share <= 0 else f"{self.gbps:.0f} of {self.like:.0f} Gb/s")
+        reached = "hung" if self.share <= 0 else f"{rate_text(self.gbps)} of {rate_text(self.like)} Gb/s"
+        return f"{self.rail or 'all rails'}{way}, {reached}"
 
 
 def document_of(run: Run) -> Object | None:

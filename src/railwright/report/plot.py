@@ -19,7 +19,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import JUDGED_FROM
 from railwright.exitcodes import InputError
-from railwright.isolate.grades import SURE
+from railwright.isolate.readings import SURE
 from railwright.report import bench as rows
 from railwright.report import isolate as search
 from railwright.report.text import printable, size_text, xml_text

@@ -30,11 +30,12 @@ def member(name: str, *, gpus: int = 2, hca: str = "mlx5_1", **wishes: Any) -> M
         "hostname": f"{name}.example", "nccl_conf": [], "net_plugins": [], "mpi": [
             {"kind": "openmpi5", "prefix": "/opt/mpi", "mpirun": "/opt/mpi/bin/mpirun"}], "slurm": {"srun": "/usr/bin/srun"},
         "problems": [], "affinity": [{"gpu": "0000:01:00.0", "hca": "mlx5_1", "port": 1, "near": True}],
+        "ports": [],
     }  # fmt: skip
     own = {
         "nccl_tests_launcher": "mpi", "nccl_tests_slurm_host": None, "nccl_tests_slurm_options": ["--partition=gpu"], "fabric": "roce",
         "nccl_tests_network": "promised", "nccl_tests_algorithm": None, "nccl_tests_environment": {}, "nccl_tests_ranks": "gpu",
-        "nccl_tests_purpose": PURPOSES[0].name, **wishes,
+        "nccl_tests_purpose": PURPOSES[0].name, "lossless": [3], "why_not": None, **wishes,
     }  # fmt: skip
     view = {"rails": [{"name": "rail0", "hca": "mlx5_0", "port": 1}, {"name": "rail1", "hca": hca, "port": 1}]}
     node: Any = SimpleNamespace(name=name)
@@ -183,7 +184,8 @@ def chosen(monkeypatch: pytest.MonkeyPatch, tool: str, *, cards: int = 8, **wish
     monkeypatch.setattr(plan_jobs, "wishes_of", lambda name: members[name].plan.wishes)
     runs = []
 
-    def run(playbook: str, variables: dict[str, Any]) -> Any:
+    def run(playbook: str, variables: dict[str, Any], only: list[str]) -> Any:
+        assert only == ["n1", "n2"]
         runs.append((playbook, variables))
         hosts = {name: SimpleNamespace(status="ok", message="", readiness=each.plan.seen) for name, each in members.items()}
         return SimpleNamespace(hosts=hosts)
