@@ -4,12 +4,12 @@
 import importlib
 from typing import Any, Dict, NoReturn
 
-from .options import CHECK, STATE, Options
+from .options import CHECK, FACTS, STATE, Options
 from .response import fit, respond
 
 # module -> its options, and the file here that holds its body: imported when it is asked for, so that facts load nothing of a plan.
-MODULES: Dict[str, Any] = {"rdma_check": (CHECK, "check"), "rdma_facts": ({}, "facts"), "rdma_state": (STATE, "state")}
-READING = ("plan", "explain", "container", "verdicts", "drift", None)  # modes; what changes a node goes by Ansible alone
+MODULES: Dict[str, Any] = {"rdma_check": (CHECK, "check"), "rdma_facts": (FACTS, "facts"), "rdma_state": (STATE, "state")}
+READING = ("plan", "explain", "container", "verdicts", "drift", "job", "ranks", None)  # modes; what changes a node goes by Ansible alone
 
 
 class Call:

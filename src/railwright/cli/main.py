@@ -45,6 +45,7 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
     "Evidence": (
         ("explain", "why a node gets what it gets, by one name"),
         ("facts", "what is observed on each node"),
+        ("diagnose", "a job hangs: which rank everybody waits for; only reads"),
         ("report", "the last run as JSON, JUnit, Markdown and plots"),
     ),
     "Tools": (

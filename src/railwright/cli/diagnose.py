@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright diagnose``: which rank of a job everybody else waits for, and why."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import json_object
+from railwright.cli import console
+from railwright.cli.changes import nodes_line
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option
+from railwright.cli.session import Judged, Session, concluded, node_counts
+from railwright.events import HostOutcome
+from railwright.exitcodes import CommandError, ExitCode, InputError
+from railwright.hangs import Judgement, judged, seen_ranks
+
+if TYPE_CHECKING:
+    from railwright.scan.questions import Question
+
+HELP = """Say which rank of a job all others wait for, on which node, and why; or that it cannot tell, and what would tell. Change \
+nothing: no process is stopped, traced or signalled.
+
+JOB: a job of Slurm (123, 123_4, 123.0 for one step), or [NAMESPACE/]NAME of one of Kubernetes, as upgrade_scheduler says. Without one \
+--process: all processes of a program or script on the nodes. Ends 0 when nobody hangs, 1 when somebody is named or it cannot tell, \
+3 when a node does not answer.
+
+\b
+Examples:
+  railwright diagnose 4711 -i mycluster
+  railwright diagnose -i mycluster --limit node1,node2 --process train.py
+"""
+PROCESS_HELP = "Instead of a job: the name of a program or a script, such as train.py."
+SECONDS_HELP = "How long the processes are looked at."
+RAS_HELP = "What `ncclras -f json` said of the job. Its users ask it, once no communicator is initialised any more: docs/diagnose.md."
+Job = Annotated[str | None, typer.Argument(metavar="[JOB]", help="The job as its scheduler names it.", show_default=False)]
+Process = Annotated[str | None, option("--process", metavar="NAME", help=PROCESS_HELP)]
+Seconds = Annotated[int, typer.Option("--seconds", min=1, max=600, help=SECONDS_HELP)]
+Ras = Annotated[Path | None, option("--ras", metavar="FILE", help=RAS_HELP)]
+
+
+def command(
+    inventory: Inventory, job: Job = None, limit: Limit = None, process: Process = None, seconds: Seconds = 10, ras: Ras = None,
+    form: OutputFormat = Format.TEXT, transport: TransportOption = Transport.AUTO,
+) -> None:  # fmt: skip
+    if (job is None) == (process is None):
+        raise InputError("whose processes? allowed: JOB, or --process NAME")
+    said = None if ras is None else json_object(ras.read_text(encoding="utf-8", errors="replace"))
+    if ras is not None and said is None:
+        raise InputError(f"--ras {ras}: is no JSON object; allowed: what ncclras -f json printed")
+    session = Session("diagnose", inventory, limit, form)
+    gone, unread = dict[str, str](), dict[str, str]()
+    given: dict[str, Any] = {"mode": "ranks", "seconds": seconds, "process": process, "job": None, "uid": None, "pods": []}
+    name, _dot, step = (job or "").partition(".") if (job or "").replace(".", "").isascii() and (job or "")[:1].isdigit() else (job, "", "")
+    if name:
+        placed = _place(session.judge(), name)
+        given |= {"job": None if placed["pods"] else placed["id"], "uid": placed["uid"], "pods": placed["pods"]}
+        unread |= placed["unread"]
+        session.limit = ",".join(placed["hosts"])
+    outcome = session.scan("diagnose", transport, {f"diagnose_{key}": value for key, value in given.items()}, lambda _judged: _asks(given))
+    for host in outcome.hosts.values():
+        if host.status == "unreachable":
+            gone[host.name] = ", ".join(filter(None, (placed["hosts"].get(host.name) if name else "", host.message)))
+        elif host.ranks is None:
+            unread[host.name] = host.message or "no answer"
+    nodes = {host.name: host.ranks for host in outcome.hosts.values() if host.ranks is not None}
+    found = judged(nodes, gone, unread, seconds, step or None, said)
+    end = concluded(outcome, lambda host: {"ranks": host.ranks}, lambda _nodes: {"diagnosis": found.status},
+                    codes=[] if found.status == "moves" else [ExitCode.FAILED])
+    session.finish(end, lambda: _show(found, nodes, node_counts(outcome), step), {"diagnosis": found._asdict()})
+
+
+def _asks(given: dict[str, Any]) -> "Question":
+    from railwright.scan.questions import Question, module_step
+
+    return Question("rdma_facts", "Inspect the processes of the job", lambda _node, _spec: given, module_step)
+
+
+def _place(judged: Judged, job: str) -> dict[str, Any]:
+    """Where the scheduler has the job: its hosts in the inventory, each with the scheduler's word if that is that it is down."""
+    places = {(str(spec["upgrade_scheduler"]), str(spec["upgrade_scheduler_host"])) for spec in judged.specs.values()}
+    scheduler, where = places.pop()
+    if places or scheduler not in ("slurm", "kubernetes"):
+        raise InputError(f"JOB {job}: upgrade_scheduler is {'not the same everywhere' if places else scheduler}; allowed: slurm or kubernetes "
+                         "and one upgrade_scheduler_host for all of these nodes, or --process NAME")
+    found = _asked(judged, where, {"mode": "job", "scheduler": scheduler, "job": job})
+    if not found["nodes"]:
+        raise CommandError(f"job {job} has no nodes: {scheduler} says {found['state']}")
+    names = {str(spec["upgrade_node_name"] or host): host for host, spec in judged.specs.items()}
+    hosts = {names[node["name"]]: f"{scheduler} says {node['raw']}" if node["down"] else "" for node in found["nodes"] if node["name"] in names}
+    if not hosts:
+        raise CommandError(f"job {job} is on {found['nodes'][0]['name']}, which is no node of this inventory within its limit")
+    return {**found, "hosts": hosts, "unread": {node["name"]: "not in this inventory, or beyond its limit"
+                                                for node in found["nodes"] if node["name"] not in names}}
+
+
+def _asked(judged: Judged, where: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The scheduler's answer, from the host that has its commands."""
+    from ansible_collections.railwright.rdma.plugins.module_utils.entry.inspection import answer
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed
+    from railwright.scan.scan import Node, scan
+
+    spec = next(iter(judged.specs.values()))
+    if where == "localhost":
+        said = passed(f"{NAMESPACE}rdma_facts", "job", answer({}, {"module": "rdma_facts", "given": given, "derived": {}}))
+        outcome = HostOutcome(where, job=said.get("job"), message=str(said.get("msg") or ""))
+    else:
+        scanned = scan(_asks(given)._replace(task="Ask the scheduler"), [Node(where, spec, judged.inventory.connection[where], {})], None, None)
+        outcome = scanned.outcome.hosts.get(where) or HostOutcome(where, message=scanned.by_ansible.get(where, ""))
+    if outcome.job is None:
+        raise CommandError(f"{where}, where the scheduler is asked (upgrade_scheduler_host): {outcome.message or 'no answer'}")
+    return outcome.job
+
+
+def _show(found: Judgement, nodes: dict[str, Any], counts: dict[str, int], step: str) -> None:
+    rows = [(rank.row["rank"] if rank.row["rank"] is not None else "-", rank.node, rank.row["pid"], rank.row["name"],
+             console.styled(rank.kind, "fail" if any(each["pid"] == rank.row["pid"] and each["node"] == rank.node for each in found.awaited)
+                            else "ok"), ", ".join(rank.row["waits"]), rank.row["moved"], rank.row["unread"])
+            for rank in seen_ranks(nodes, step or None)]
+    if rows:
+        console.table(("rank", "node", "pid", "program", "what", "in", "moved", "unread"), rows)
+    for node, seen in sorted(nodes.items()):
+        for line in [*seen["xids"], *(f"{each['hca']} port {each['port']}: {each['growth']}" for each in seen["counters"])]:
+            console.say(f"  {node}: {line}")
+    console.say(found.message)
+    if found.awaited:
+        console.say(f"collective: {found.collective or 'not known: no flight recorder has written it down'}")
+    for text in found.would_tell:
+        console.say(f"  what would tell: {text}")
+    console.say(nodes_line(counts))
