@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A rank of a job with a collective at every step, by gloo or MPI: ``ranks.py KIND CASE ADDRESS PORT``.
 
-``steady`` goes on for ever, as fast as it can; ``slow`` computes for seconds at every step; in ``loop`` rank 1 leaves for a loop of its own.
+``steady`` goes on for ever; ``slow`` computes for seconds at every step; in ``loop`` rank 1 leaves for a loop of its own.
 Each says when it has made its first steps.
 """
 

@@ -20,10 +20,9 @@ extends_documentation_fragment:
 options:
   mode:
     description:
-      - V(facts) observes the node.
-      - V(ranks) looks at the processes of a job several times, and says what each does, waits in, sends and leaves unread. Nothing is
-        stopped, traced or signalled. See docs/diagnose.md.
-      - V(job) asks the scheduler of this host for the nodes of a job.
+      - V(facts) observes the node; V(job) asks the scheduler of this host for the nodes of a job.
+      - V(ranks) looks at the processes of a job several times, and says what each does, waits in, sends and leaves unread; nothing is
+        stopped, traced or signalled (docs/diagnose.md).
     type: str
     choices: [facts, job, ranks]
     default: facts
@@ -34,7 +33,7 @@ options:
     description: The job as its scheduler names it. With O(mode=ranks) a Slurm job's number.
     type: str
   process:
-    description: Of O(mode=ranks) without a job, the name of a program or a script; every process of it is looked at.
+    description: Of O(mode=ranks) without a job, the name of a program or a script.
     type: str
   uid:
     description: Of O(mode=ranks), whose processes alone are looked at.
@@ -82,11 +81,11 @@ rdma:
   returned: with O(mode=facts)
   type: dict
 job:
-  description: The job's C(id), C(state), C(uid) of its owner, C(pods), and its C(nodes) with C(name), C(down) and the scheduler's C(raw) word.
+  description: Its C(id), C(state), C(uid) of the owner, C(pods), and C(nodes) with C(name), C(down) and the scheduler's C(raw) word.
   returned: with O(mode=job)
   type: dict
 ranks:
-  description: How many C(processes) the job has here, what was seen of each of its C(ranks), the growth of C(counters), and C(xids).
+  description: What was seen of each of the job's C(ranks) here, the growth of C(counters) meanwhile, and C(xids).
   returned: with O(mode=ranks)
   type: dict
 """

@@ -19,7 +19,7 @@ LONGEST = 600  # seconds
 
 
 def answer(live: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
-    """The facts under their own name; the action plugin makes them a host fact too. What moves is read of the live node: nothing is kept."""
+    """The facts under their own name; the action plugin makes them a host fact too. Ranks are read of the live node: nothing is kept."""
     if params["mode"] == "job":
         kind, job = params["scheduler"], params["job"] or ""
         if kind not in JOBS or re.fullmatch(JOBS[kind], job) is None:

@@ -11,13 +11,14 @@ import pickle
 import stat
 from typing import Any, Dict, List, NoReturn, Optional
 
-from ..formats.outside import mapping, whole
+from ..formats.outside import mapping, rows, whole
 from ..host.host import Host
 
 PREFIXES = ("TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")
 VARIABLES = PREFIXES + ("XDG_CACHE_HOME", "HOME")
 LIMIT = 64 * 1024 * 1024  # bytes: 2,000 entries with their stacks are some megabytes
 GROUPS = 32
+DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError, MemoryError, RecursionError)
 STATES = ("scheduled", "started", "completed")
 
 
@@ -37,11 +38,9 @@ def recorded(host: Host, pid: int, rank: Optional[int], env: Dict[str, str], sin
     if rank is None or owner is None:
         return None
     cache = env.get("XDG_CACHE_HOME") or env.get("HOME", "/root") + "/.cache"
-    for prefix in [env[name] for name in PREFIXES if env.get(name)] or [cache + "/torch/comm_lib_trace_rank_", "/tmp/nccl_trace_rank_"]:
-        if not prefix.startswith("/"):
-            continue
-        with host.acting_as(*owner):  # the path is the job's own choice: it may lead where only root gets
-            path = "/proc/%d/root%s%d" % (pid, prefix, rank)
+    prefixes = [env[name] for name in PREFIXES if env.get(name)] or [cache + "/torch/comm_lib_trace_rank_"]
+    with host.acting_as(*owner):  # the path is the job's own choice: it may lead where only root gets
+        for path in ["/proc/%d/root%s%d" % (pid, prefix, rank) for prefix in prefixes if prefix.startswith("/")]:
             status = host.status(path)
             if status is not None and stat.S_ISREG(status.st_mode) and status.st_mtime >= since:
                 return last_collectives(host.read_bytes(path, LIMIT) or b"")
@@ -52,17 +51,14 @@ def last_collectives(dump: bytes) -> Optional[List[Dict[str, Any]]]:
     """None for what is no dump."""
     try:
         entries = mapping(_Data(io.BytesIO(dump)).load()).get("entries")
-    except Exception:  # a damaged pickle raises nearly anything
-        return None
-    if not isinstance(entries, list):
+    except DAMAGED:
         return None
     last: Dict[str, Dict[str, Any]] = {}
-    for entry in map(mapping, entries):
-        name, seq = entry.get("process_group"), whole(entry.get("collective_seq_id"), 0)
-        op, state = entry.get("profiling_name"), entry.get("state")
-        if seq is None or state not in STATES or entry.get("is_p2p") or not isinstance(op, str) or not isinstance(name, (list, tuple)):
+    for entry in rows(entries):
+        name, op, seq = entry.get("process_group"), entry.get("profiling_name"), whole(entry.get("collective_seq_id"), 0)
+        if not isinstance(name, (list, tuple)) or not isinstance(op, str) or seq is None or entry.get("state") not in STATES:
             continue
         group = " ".join(text for text in name[:2] if isinstance(text, str) and text)[:100]
-        if seq >= last.get(group, {"seq": -1})["seq"] and (group in last or len(last) < GROUPS):
-            last[group] = {"group": group, "seq": seq, "op": op[:100], "state": state}
-    return [last[group] for group in sorted(last)]
+        if not entry.get("is_p2p") and seq >= last.get(group, {"seq": 0})["seq"] and (group in last or len(last) < GROUPS):
+            last[group] = {"group": group, "seq": seq, "op": op[:100], "state": entry["state"]}
+    return [last[group] for group in sorted(last)] if isinstance(entries, list) else None

@@ -22,7 +22,7 @@ THREADS = 256  # of a process
 NETWORKS = 16  # network namespaces of a node that are asked for sockets
 ENVIRON = 1024 * 1024  # bytes
 SS_LIMIT = 32 * 1024 * 1024
-FRAMES, XIDS = 12, 20
+FRAMES, XIDS, LEVELS = 12, 20, 16
 TICKS = 100  # a second: USER_HZ, the same on every architecture that we know (proc_pid_stat(5))
 # Who numbers the ranks, the innermost launcher first: torchrun, Open MPI, PMIx, MPICH, Slurm. With each, what names their number.
 NUMBERED = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
@@ -34,11 +34,15 @@ COUNTERS = ("port_xmit_data", "port_rcv_data", "port_xmit_wait", "symbol_error",
 _INODE = re.compile(r"socket:\[([0-9]{1,20})\]")
 _INO = re.compile(r" ino:([0-9]{1,18})\b")
 _BYTES = re.compile(r" bytes_(?:acked|received):([0-9]{1,18})\b")
+_SWITCHES = re.compile(r"^voluntary_ctxt_switches:\s{0,8}([0-9]{1,18})$", re.MULTILINE)
 _XID = re.compile(r"^\[ *([0-9]{1,12})\.[0-9]{1,9}\] (NVRM: Xid \([^()]{1,40}\): [0-9]{1,4}.{0,200})")
 
 
+Table = Dict[int, Tuple[int, int]]  # sockets by inode: bytes that their process has not read; bytes that went over them, both ways
+
+
 class Wanted(NamedTuple):
-    """Whose processes: a Slurm job's, those of pods, or by name. ``uid``: the job's owner; anybody can write a job's id into an environment."""
+    """Whose processes: a Slurm job's, those of pods, or by name. ``uid``: the job's owner, as anybody can write an id."""
 
     job: Optional[str]
     uid: Optional[int]
@@ -57,40 +61,32 @@ class Process(NamedTuple):
 def observe_ranks(host: Host, wanted: Wanted, seconds: float, sleep: Callable[[float], None] = time.sleep) -> Dict[str, Any]:
     """What was seen of each rank in so many seconds."""
     found = job_processes(host, wanted)
-    workers = choose_workers(host, found)[:MOST]
-    pids = [worker.pid for worker, _numbering in workers]
+    workers, numbering = choose_workers(host, found)
+    pids = [worker.pid for worker in workers]
     sockets = {pid: _socket_inodes(host, pid) for pid in pids}
     ports = [(hca, int(port)) for hca in host.listdir(CLASS_INFINIBAND) for port in host.listdir("%s/%s/ports" % (CLASS_INFINIBAND, hca))]
-    before = {port: hca_counters(host, port[0], port[1], COUNTERS) for port in ports}
+    before = [hca_counters(host, hca, port, COUNTERS) for hca, port in ports]
     looks: List[Dict[int, Dict[str, Any]]] = []
     for turn in range(LOOKS if workers else 0):
-        if turn:
-            sleep(seconds / (LOOKS - 1))
+        sleep(seconds / (LOOKS - 1) if turn else 0)
         table = socket_tables(host, pids)
-        looks.append({worker.pid: look(host, worker, table, sockets[worker.pid]) for worker, _numbering in workers})
-    growth = {port: _growth(before[port], hca_counters(host, port[0], port[1], COUNTERS)) for port in ports}
-    booted = boot_time(host)
-    since = min([worker.start for worker, _numbering in workers], default=0) // TICKS
+        looks.append({worker.pid: look(host, worker, table, sockets[worker.pid]) for worker in workers})
+    counters = [{"hca": hca, "port": port, "growth": _growth(old, hca_counters(host, hca, port, COUNTERS))}
+                for (hca, port), old in zip(ports, before)]
     return {
-        "processes": len(found),
-        "ranks": [told(host, worker, numbering, [each[worker.pid] for each in looks], booted) for worker, numbering in workers],
-        "counters": [{"hca": hca, "port": port, "growth": rows} for (hca, port), rows in sorted(growth.items()) if rows],
-        "xids": xids(host.run(("dmesg",)).out, since) if workers else [],
+        "ranks": [told(host, worker, numbering, [each[worker.pid] for each in looks]) for worker in workers], "counters": counters,
+        "xids": xids(host.run(("dmesg",)).out, min(worker.start for worker in workers) // TICKS) if workers else [],
     }
 
 
 def job_processes(host: Host, wanted: Wanted) -> List[Process]:
     found = []
-    for pid in [int(name) for name in host.listdir("/proc") if is_digits(name)]:
-        if pid == host.process():
+    for pid in [int(name) for name in host.listdir("/proc") if is_digits(name) and int(name) != host.process()]:
+        status, fields = host.status("/proc/%d" % pid), _stat(host, pid)
+        if status is None or fields is None or wanted.uid not in (None, status.st_uid):
             continue
-        status = host.status("/proc/%d" % pid)
-        if status is None or (wanted.uid is not None and status.st_uid != wanted.uid):
-            continue
-        fields = _stat(host, pid)
-        if fields is None:
-            continue
-        env = _environment(host, pid)
+        words = (row.partition("=") for row in (host.read("/proc/%d/environ" % pid, ENVIRON) or "").split("\0"))
+        env = {name: value for name, _sign, value in words if name in TAKEN or name in VARIABLES}
         if _is_wanted(host, pid, fields[0], env, wanted):
             found.append(Process(pid, int(fields[2]), int(fields[20]), fields[0], env))
     return found
@@ -101,14 +97,9 @@ def _is_wanted(host: Host, pid: int, name: str, env: Dict[str, str], wanted: Wan
         return env.get("SLURM_JOB_ID") == wanted.job
     if wanted.pods:
         groups = (host.read("/proc/%d/cgroup" % pid, 65536) or "").replace("_", "-")
-        return any("pod" + pod in groups for pod in wanted.pods)
+        return name != "pause" and any("pod" + pod in groups for pod in wanted.pods)
     words = (host.read("/proc/%d/cmdline" % pid, 65536) or "").split("\0")
     return wanted.process in [name] + [word.rpartition("/")[2] for word in words[:16]]
-
-
-def _environment(host: Host, pid: int) -> Dict[str, str]:
-    rows = (row.partition("=") for row in (host.read("/proc/%d/environ" % pid, ENVIRON) or "").split("\0"))
-    return {name: value for name, _sign, value in rows if name in TAKEN or name in VARIABLES}
 
 
 def _stat(host: Host, pid: int) -> Optional[List[str]]:
@@ -118,40 +109,26 @@ def _stat(host: Host, pid: int) -> Optional[List[str]]:
     return fields if len(fields) > 21 and all(is_digits(fields[at]) for at in (2, 12, 13, 20)) else None
 
 
-def rank_of(env: Dict[str, str], numbering: Sequence[str]) -> Optional[int]:
-    return int(env[numbering[0]]) if is_digits(env.get(numbering[0], "")) else None
-
-
-def choose_workers(host: Host, found: Sequence[Process]) -> List[Tuple[Process, Sequence[str]]]:
-    """One process a rank: below its launchers, the one that does not just wait for a child. What was started in no step of a job that has
-    steps, its batch script and srun, has the number 0 and is no rank. Without numbers each family of processes is one."""
+def choose_workers(host: Host, found: Sequence[Process]) -> Tuple[List[Process], Sequence[str]]:
+    """One process a rank, and who numbers them: below its launchers, the one that does not just wait for a child. What was started in no
+    step of a job that has steps, its batch script and srun, has the number 0 and is no rank. Without numbers each family is one."""
     numbering = next((pair for pair in NUMBERED if any(pair[0] in each.env for each in found)), ("", ""))
-    if numbering[0] == "SLURM_PROCID":
-        found = [each for each in found if "SLURM_STEP_ID" in each.env]
-    numbered = [each for each in found if not numbering[0] or numbering[0] in each.env]
-    by_pid = {each.pid: each for each in numbered}
-    tops = [each for each in numbered if each.parent not in by_pid or _place(by_pid[each.parent], numbering) != _place(each, numbering)]
+    needed = [name for name in (numbering[0], "SLURM_STEP_ID" if numbering[0] == "SLURM_PROCID" else "") if name]
+    found = [each for each in found if all(name in each.env for name in needed)]
+    place = {each.pid: (each.env.get("SLURM_STEP_ID", ""), each.env.get(numbering[0], "")) for each in found}
     chosen: Dict[Tuple[Any, ...], Process] = {}
-    for top in tops:
-        place = _place(top, numbering) if numbering[0] else (top.pid,)
-        chosen.setdefault(place, _below(host, top, numbered))
-    return [(each, numbering) for _place_of, each in sorted(chosen.items(), key=lambda item: str(item[0]))]
+    for top in [each for each in found if place.get(each.parent) != place[each.pid]]:
+        worker = top
+        for _level in range(LEVELS):
+            children = [each for each in found if each.parent == worker.pid]
+            if not children or not (host.line("/proc/%d/wchan" % worker.pid) or "").startswith("do_wait"):
+                break
+            worker = children[0]
+        chosen.setdefault(place[top.pid] if numbering[0] else (top.pid,), worker)
+    return list(chosen.values())[:MOST], numbering
 
 
-def _place(each: Process, numbering: Sequence[str]) -> Tuple[Optional[str], Optional[int]]:
-    return each.env.get("SLURM_STEP_ID"), rank_of(each.env, numbering)
-
-
-def _below(host: Host, top: Process, found: Sequence[Process]) -> Process:
-    for _level in range(16):
-        children = [each for each in found if each.parent == top.pid]
-        if not children or (host.line("/proc/%d/wchan" % top.pid) or "") != "do_wait":
-            break
-        top = children[0]
-    return top
-
-
-def look(host: Host, worker: Process, table: Optional[Dict[int, Tuple[int, int, int]]], inodes: Optional[List[int]]) -> Dict[str, Any]:
+def look(host: Host, worker: Process, table: Optional[Table], inodes: Optional[List[int]]) -> Dict[str, Any]:
     """A moment of one process. ``ran``: nanoseconds in which its threads ran or were ready to: on a busy node those are no less."""
     base = "/proc/%d" % worker.pid
     fields = _stat(host, worker.pid)
@@ -159,45 +136,42 @@ def look(host: Host, worker: Process, table: Optional[Dict[int, Tuple[int, int, 
         return {"state": "X"}
     threads = ["%s/task/%s" % (base, name) for name in host.listdir(base + "/task")[:THREADS]]
     ran = [word for thread in threads for word in (host.line(thread + "/schedstat") or "").split()[:2] if is_digits(word)]
-    status = dict(line.split(":", 1) for line in (host.read(base + "/status", 65536) or "").splitlines() if ":" in line)
-    switches = status.get("voluntary_ctxt_switches", "").strip()
-    mine = None if table is None or inodes is None else {inode: table[inode] for inode in inodes if inode in table}
+    switches = _SWITCHES.search(host.read(base + "/status", 65536) or "")
     return {
         "at": time.monotonic(), "state": fields[1], "wchan": host.line(base + "/wchan") or "", "user": int(fields[12]),
-        "system": int(fields[13]), "ran": sum(map(int, ran)), "switches": int(switches) if is_digits(switches) else 0,
-        "sockets": mine,
-        "stuck": [thread for thread in threads if (host.read(thread + "/stat", 4096) or "").rpartition(")")[2].split()[:1] == ["D"]],
+        "system": int(fields[13]), "ran": sum(map(int, ran)), "switches": int(switches.group(1)) if switches is not None else 0,
+        "sockets": None if table is None or inodes is None else {inode: table[inode] for inode in inodes if inode in table},
+        "stuck": {thread for thread in threads if (host.read(thread + "/stat", 4096) or "").rpartition(")")[2].split()[:1] == ["D"]},
     }
 
 
-def told(host: Host, worker: Process, numbering: Sequence[str], looks: Sequence[Dict[str, Any]], booted: Optional[int]) -> Dict[str, Any]:
+def told(host: Host, worker: Process, numbering: Sequence[str], looks: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
     """What was seen of one rank, in numbers; what it means is the controller's to say."""
-    rank = rank_of(worker.env, numbering)
-    size = worker.env.get(numbering[1], "")
+    rank, size = (int(worker.env[name]) if is_digits(worker.env.get(name, "")) else None for name in numbering)
     found: Dict[str, Any] = {
-        "rank": rank, "size": int(size) if is_digits(size) else None, "step": worker.env.get("SLURM_STEP_ID"), "pid": worker.pid,
-        "name": worker.name, "states": "".join(str(each["state"]) for each in looks), "waits": [], "busy": [], "cpu": 0.0, "system": 0.0,
-        "switches": 0, "moved": None, "unread": 0, "stack": [], "recorded": None,
+        "rank": rank, "size": size, "step": worker.env.get("SLURM_STEP_ID"), "pid": worker.pid, "name": worker.name,
+        "states": "".join(str(each["state"]) for each in looks), "waits": [], "busy": [], "cpu": 0.0, "system": 0.0, "switches": 0,
+        "moved": None, "unread": 0, "stack": [], "recorded": None,
         "nccl": any(name in (host.read("/proc/%d/maps" % worker.pid) or "") for name in NCCL),
     }
     if "X" in found["states"]:
         return found
     first, last = looks[0], looks[-1]
-    spans = [(before, after, max(after["at"] - before["at"], 0.001)) for before, after in zip(looks, looks[1:])]
+    spans = [(old["ran"], new["ran"], max(new["at"] - old["at"], 0.001)) for old, new in zip(looks, looks[1:])]
     user, system = last["user"] - first["user"], last["system"] - first["system"]
-    stuck = sorted(set(first["stuck"]).intersection(*(each["stuck"] for each in looks[1:])))
+    stuck = sorted(first["stuck"].intersection(*(each["stuck"] for each in looks[1:])))
     sockets = [each["sockets"] for each in looks]
     if None not in sockets:
         kept = set(sockets[0]).intersection(*sockets[1:])
-        found.update(moved=max([sockets[-1][inode][2] - sockets[0][inode][2] for inode in kept], default=0),
+        found.update(moved=max([sockets[-1][inode][1] - sockets[0][inode][1] for inode in kept], default=0),
                      unread=sum(min(table[inode][0] for table in sockets) for inode in kept))
     found.update(
-        waits=sorted({str(each["wchan"])[:64] for each in looks}), switches=last["switches"] - first["switches"],
-        busy=[round((after["ran"] - before["ran"]) / 1e9 / span, 3) for before, after, span in spans],
-        cpu=round((user + system) / TICKS / sum(span for _before, _after, span in spans), 3),
+        waits=sorted({each["wchan"][:64] for each in looks}), switches=last["switches"] - first["switches"],
+        busy=[round((new - old) / 1e9 / span, 3) for old, new, span in spans],
+        cpu=round((user + system) / TICKS / sum(span for _old, _new, span in spans), 3),
         system=round(system / (user + system), 3) if user + system else 0.0,
-        stack=[line[:100] for thread in stuck[:4] for line in (host.read(thread + "/stack", 8192) or "").splitlines()[:FRAMES]],
-        recorded=recorded(host, worker.pid, rank, worker.env, (booted or 0) + worker.start / TICKS))
+        stack=[line[:100] for thread in stuck[:4] for line in (host.read(thread + "/stack", 8192) or thread).splitlines()[:FRAMES]],
+        recorded=recorded(host, worker.pid, rank, worker.env, (boot_time(host) or 0) + worker.start / TICKS))
     return found
 
 
@@ -208,13 +182,11 @@ def _socket_inodes(host: Host, pid: int) -> Optional[List[int]]:
     return found if any(links) else None
 
 
-def socket_tables(host: Host, pids: Sequence[int]) -> Optional[Dict[int, Tuple[int, int, int]]]:
-    """By inode: bytes that its process has not read, that the other side has not, that went over it both ways. None without ss."""
+def socket_tables(host: Host, pids: Sequence[int]) -> Optional[Table]:
+    """Of each network namespace that these are in. None where one of them cannot be asked."""
     own = host.readlink("/proc/self/ns/net")
-    spaces: Dict[str, int] = {}
-    for pid in pids:
-        spaces.setdefault(host.readlink("/proc/%d/ns/net" % pid) or "", pid)
-    found: Dict[int, Tuple[int, int, int]] = {}
+    spaces = {host.readlink("/proc/%d/ns/net" % pid) or "": pid for pid in pids}
+    found: Table = {}
     for space, pid in sorted(spaces.items())[:NETWORKS]:
         inside = () if space in ("", own) else ("nsenter", "--target=%d" % pid, "--net")
         answer = host.run(inside + ("ss", "-tinHe", "state", "established"), limit=SS_LIMIT)
@@ -224,19 +196,17 @@ def socket_tables(host: Host, pids: Sequence[int]) -> Optional[Dict[int, Tuple[i
     return found
 
 
-def parse_sockets(text: str) -> Dict[int, Tuple[int, int, int]]:
+def parse_sockets(text: str) -> Table:
     """``ss -tinHe state established``: a line of queues and addresses, then an indented one of counters."""
-    found: Dict[int, Tuple[int, int, int]] = {}
-    inode = None
+    found: Table = {}
+    inode = 0
     for line in text.splitlines():
         fields, match = line.split(), _INO.search(line)
-        if not line[:1].isspace() and len(fields) > 3 and all(map(is_digits, fields[:2])):
-            inode = int(match.group(1)) if match is not None else None
-            if inode is not None:
-                found[inode] = (int(fields[0]), int(fields[1]), 0)
-        if inode is not None:
-            unread, unsent, moved = found[inode]
-            found[inode] = (unread, unsent, moved + sum(map(int, _BYTES.findall(line))))
+        if not line[:1].isspace():
+            inode = int(match.group(1)) if match is not None and is_digits(fields[0]) else 0
+            found[inode] = (int(fields[0]) if inode else 0, 0)
+        if inode:
+            found[inode] = (found[inode][0], found[inode][1] + sum(map(int, _BYTES.findall(line))))
     return found
 
 

@@ -155,15 +155,12 @@ SOURCE = maybe({"artifact?": str, "version?": str, "url": TEXT, "sha256": maybe(
                 "release?": str})
 SEEN_RANK = {
     "rank": WHOLE, "size": WHOLE, "step": TEXT, "pid": int, "name": str, "states": Text(r"[A-Za-z]{1,16}", "letters of states"),
-    "waits": [str], "busy": [float], "cpu": float, "system": float, "switches": int, "moved": WHOLE, "unread": int, "stack": [str], "nccl": bool,
+    "waits": [str], "busy": [float], "cpu": float, "system": float, "switches": int, "moved": WHOLE, "unread": int, "stack": [str],
+    "nccl": bool,
     "recorded": maybe([{"group": str, "seq": int, "op": str, "state": Choice("scheduled", "started", "completed")}]),
 }
-SEEN_RANKS = {
-    "processes": int, "ranks": [SEEN_RANK], "counters": [{"hca": str, "port": int, "growth": Map(int)}], "xids": [str],
-}
-SEEN_JOB = {
-    "id": str, "state": str, "uid": WHOLE, "pods": [str], "nodes": [{"name": str, "down": bool, "raw": str}],
-}
+SEEN_RANKS = {"ranks": [SEEN_RANK], "counters": [{"hca": str, "port": int, "growth": Map(int)}], "xids": [str]}
+SEEN_JOB = {"id": str, "state": str, "uid": WHOLE, "pods": [str], "nodes": [{"name": str, "down": bool, "raw": str}]}
 PREFIX = maybe({
     "version": str, "directory": PATH, "missing": bool, "needed": bool, "artifact": str, "url": TEXT, "sha256": SHA256, "file": BROUGHT,
     "install?": str, "cuda?": str,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright diagnose``: which rank of a job everybody else waits for, and why."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,7 @@ Examples:
 PROCESS_HELP = "Instead of a job: the name of a program or a script, such as train.py."
 SECONDS_HELP = "How long the processes are looked at."
 RAS_HELP = "What `ncclras -f json` said of the job. Its users ask it, once no communicator is initialised any more: docs/diagnose.md."
+STEP = re.compile(r"[0-9_]+\.[0-9]+")  # of a Slurm job
 Job = Annotated[str | None, typer.Argument(metavar="[JOB]", help="The job as its scheduler names it.", show_default=False)]
 Process = Annotated[str | None, option("--process", metavar="NAME", help=PROCESS_HELP)]
 Seconds = Annotated[int, typer.Option("--seconds", min=1, max=600, help=SECONDS_HELP)]
@@ -49,49 +51,48 @@ def command(
     if ras is not None and said is None:
         raise InputError(f"--ras {ras}: is no JSON object; allowed: what ncclras -f json printed")
     session = Session("diagnose", inventory, limit, form)
-    gone, unread = dict[str, str](), dict[str, str]()
     given: dict[str, Any] = {"mode": "ranks", "seconds": seconds, "process": process, "job": None, "uid": None, "pods": []}
-    name, _dot, step = (job or "").partition(".") if (job or "").replace(".", "").isascii() and (job or "")[:1].isdigit() else (job, "", "")
-    if name:
-        placed = _place(session.judge(), name)
+    step, down, unread = None, dict[str, str](), dict[str, str]()
+    if job is not None:
+        if STEP.fullmatch(job):
+            job, step = job.split(".")
+        placed, down, unread = _place(session.judge(), job)
         given |= {"job": None if placed["pods"] else placed["id"], "uid": placed["uid"], "pods": placed["pods"]}
-        unread |= placed["unread"]
-        session.limit = ",".join(placed["hosts"])
+        session.limit = ",".join(down)
     outcome = session.scan("diagnose", transport, {f"diagnose_{key}": value for key, value in given.items()}, lambda _judged: _asks(given))
-    for host in outcome.hosts.values():
-        if host.status == "unreachable":
-            gone[host.name] = ", ".join(filter(None, (placed["hosts"].get(host.name) if name else "", host.message)))
-        elif host.ranks is None:
-            unread[host.name] = host.message or "no answer"
-    nodes = {host.name: host.ranks for host in outcome.hosts.values() if host.ranks is not None}
-    found = judged(nodes, gone, unread, seconds, step or None, said)
+    hosts = outcome.hosts.values()
+    gone = {host.name: ", ".join(filter(None, (down.get(host.name), host.message))) for host in hosts if host.status == "unreachable"}
+    nodes = {host.name: host.ranks for host in hosts if host.ranks is not None}
+    unread |= {host.name: host.message or "no answer" for host in hosts if host.name not in (*gone, *nodes)}
+    found = judged(nodes, gone, unread, seconds, step, said)
     end = concluded(outcome, lambda host: {"ranks": host.ranks}, lambda _nodes: {"diagnosis": found.status},
                     codes=[] if found.status == "moves" else [ExitCode.FAILED])
-    session.finish(end, lambda: _show(found, nodes, node_counts(outcome), step), {"diagnosis": found._asdict()})
+    session.finish(end, lambda: _show(found, nodes, step, nodes_line(node_counts(outcome))), {"diagnosis": found._asdict()})
 
 
-def _asks(given: dict[str, Any]) -> "Question":
+def _asks(given: dict[str, Any], task: str = "Inspect the processes of the job") -> "Question":
     from railwright.scan.questions import Question, module_step
 
-    return Question("rdma_facts", "Inspect the processes of the job", lambda _node, _spec: given, module_step)
+    return Question("rdma_facts", task, lambda _node, _spec: given, module_step)
 
 
-def _place(judged: Judged, job: str) -> dict[str, Any]:
-    """Where the scheduler has the job: its hosts in the inventory, each with the scheduler's word if that is that it is down."""
+def _place(judged: Judged, job: str) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
+    """What the scheduler says of the job; its hosts in the inventory, each with the word for it if it is down; nodes beyond it."""
     places = {(str(spec["upgrade_scheduler"]), str(spec["upgrade_scheduler_host"])) for spec in judged.specs.values()}
     scheduler, where = places.pop()
     if places or scheduler not in ("slurm", "kubernetes"):
-        raise InputError(f"JOB {job}: upgrade_scheduler is {'not the same everywhere' if places else scheduler}; allowed: slurm or kubernetes "
-                         "and one upgrade_scheduler_host for all of these nodes, or --process NAME")
+        raise InputError(f"JOB {job}: upgrade_scheduler is {'not the same everywhere' if places else scheduler}; allowed: slurm or "
+                         "kubernetes, and one upgrade_scheduler_host for all of these nodes, or --process NAME")
     found = _asked(judged, where, {"mode": "job", "scheduler": scheduler, "job": job})
-    if not found["nodes"]:
-        raise CommandError(f"job {job} has no nodes: {scheduler} says {found['state']}")
     names = {str(spec["upgrade_node_name"] or host): host for host, spec in judged.specs.items()}
-    hosts = {names[node["name"]]: f"{scheduler} says {node['raw']}" if node["down"] else "" for node in found["nodes"] if node["name"] in names}
+    hosts = {names[node["name"]]: f"{scheduler} says {node['raw']}" if node["down"] else ""
+             for node in found["nodes"] if node["name"] in names}
     if not hosts:
-        raise CommandError(f"job {job} is on {found['nodes'][0]['name']}, which is no node of this inventory within its limit")
-    return {**found, "hosts": hosts, "unread": {node["name"]: "not in this inventory, or beyond its limit"
-                                                for node in found["nodes"] if node["name"] not in names}}
+        on = ", ".join(node["name"] for node in found["nodes"][:5])
+        where = f"on {on}: no node of this inventory" if on else "and no node"
+        raise CommandError(f"job {job}: {scheduler} says {found['state']}, {where}")
+    beyond = {node["name"]: "not in this inventory, or beyond its limit" for node in found["nodes"] if node["name"] not in names}
+    return found, hosts, beyond
 
 
 def _asked(judged: Judged, where: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -100,25 +101,25 @@ def _asked(judged: Judged, where: str, given: dict[str, Any]) -> dict[str, Any]:
     from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed
     from railwright.scan.scan import Node, scan
 
-    spec = next(iter(judged.specs.values()))
     if where == "localhost":
         said = passed(f"{NAMESPACE}rdma_facts", "job", answer({}, {"module": "rdma_facts", "given": given, "derived": {}}))
         outcome = HostOutcome(where, job=said.get("job"), message=str(said.get("msg") or ""))
     else:
-        scanned = scan(_asks(given)._replace(task="Ask the scheduler"), [Node(where, spec, judged.inventory.connection[where], {})], None, None)
+        node = Node(where, next(iter(judged.specs.values())), judged.inventory.connection[where], {})
+        scanned = scan(_asks(given, "Ask the scheduler"), [node], None, None)
         outcome = scanned.outcome.hosts.get(where) or HostOutcome(where, message=scanned.by_ansible.get(where, ""))
     if outcome.job is None:
         raise CommandError(f"{where}, where the scheduler is asked (upgrade_scheduler_host): {outcome.message or 'no answer'}")
     return outcome.job
 
 
-def _show(found: Judgement, nodes: dict[str, Any], counts: dict[str, int], step: str) -> None:
-    rows = [(rank.row["rank"] if rank.row["rank"] is not None else "-", rank.node, rank.row["pid"], rank.row["name"],
-             console.styled(rank.kind, "fail" if any(each["pid"] == rank.row["pid"] and each["node"] == rank.node for each in found.awaited)
-                            else "ok"), ", ".join(rank.row["waits"]), rank.row["moved"], rank.row["unread"])
-            for rank in seen_ranks(nodes, step or None)]
-    if rows:
-        console.table(("rank", "node", "pid", "program", "what", "in", "moved", "unread"), rows)
+def _show(found: Judgement, nodes: dict[str, Any], step: str | None, counts: str) -> None:
+    named = {(each["node"], each["pid"]) for each in found.awaited}
+    shown = [(rank.row["rank"], rank.node, rank.row["pid"], rank.row["name"],
+              console.styled(rank.kind, "fail" if (rank.node, rank.row["pid"]) in named else "ok"), ", ".join(rank.row["waits"]),
+              rank.row["moved"], rank.row["unread"]) for rank in seen_ranks(nodes, step)]
+    if shown:
+        console.table(("rank", "node", "pid", "program", "what", "in", "bytes moved", "unread"), shown)
     for node, seen in sorted(nodes.items()):
         for line in [*seen["xids"], *(f"{each['hca']} port {each['port']}: {each['growth']}" for each in seen["counters"])]:
             console.say(f"  {node}: {line}")
@@ -127,4 +128,4 @@ def _show(found: Judgement, nodes: dict[str, Any], counts: dict[str, int], step:
         console.say(f"collective: {found.collective or 'not known: no flight recorder has written it down'}")
     for text in found.would_tell:
         console.say(f"  what would tell: {text}")
-    console.say(nodes_line(counts))
+    console.say(counts)

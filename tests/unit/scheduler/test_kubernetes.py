@@ -182,3 +182,16 @@ def test_no_answer(host: KubectlHost, said: str, kind: type[SchedulerError]) -> 
 def test_what_is_no_list(text: str) -> None:
     with pytest.raises(SchedulerError, match="no list of them"):
         kubernetes.parse_nodes(text)
+
+
+@pytest.mark.parametrize("label", kubernetes.JOB_LABELS)
+def test_where_a_job_runs(cluster: Cluster, host: KubectlHost, label: str) -> None:
+    for name, node, phase in (("llm-0", "n1", "Running"), ("llm-1", "n2", "Running"), ("llm-2", "n2", "Failed"), ("other", "n1", "Running")):
+        cluster.pod(name, node, "Job", phase=phase)
+        cluster.pods["default", name]["metadata"]["labels"] = {label: name.partition("-")[0]}
+    cluster.ready("n2", "Unknown")
+    found = kubernetes.inspect_job(host, "llm")
+    assert (found["pods"], found["state"]) == (["uid-llm-0", "uid-llm-1"], "RUNNING")
+    assert [(node["name"], node["down"]) for node in found["nodes"]] == [("n1", False), ("n2", True)]
+    with pytest.raises(SchedulerError, match="no pod of job llm in namespace elsewhere"):
+        kubernetes.inspect_job(host, "elsewhere/llm")
