@@ -21,6 +21,7 @@ WORD = 4  # bytes, which these count (IBTA, and Ethernet's drivers after it)
 DATA = ("port_xmit_data", "port_rcv_data")
 IDLE, BUSY = 0.05, 0.5  # shares of a core
 ASKING = 0.1  # of its CPU time in the kernel: a loop of user code has a hundredth, Open MPI's poll(2) four fifths (molecule/diagnose)
+XID_PID = re.compile(r"\bpid='?([0-9]{1,10})\b")
 SHOWN = 8  # of those that are named in a line
 MOST = 100_000  # ranks of a job
 STOPPED, ENDED, STUCK = "stopped", "ended", "stuck"
@@ -171,7 +172,7 @@ def _own_reason(rank: Rank, xids: Iterable[str]) -> str:
         return f"{WHY[STUCK]}: {' '.join(rank.row['stack'][:4]) or ', '.join(rank.row['waits']) or 'its stack was not to be read'}"
     if rank.kind in (STOPPED, ENDED):
         return WHY[rank.kind]
-    return next((f"its GPU failed: {line}" for line in xids if re.search(rf"\bpid='?{rank.row['pid']}\b", line)), "")
+    return next((f"its GPU failed: {line}" for line in xids if str(rank.row["pid"]) in XID_PID.findall(line)), "")
 
 
 def _behind(ranks: Sequence[Rank]) -> list[dict[str, Any]]:

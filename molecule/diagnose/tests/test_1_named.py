@@ -52,8 +52,10 @@ class Site:
         self.node("node2").run("ip", "link", "set", "eth0", "up")
         self.signal("KILL")
         self.node("controller").run("scancel", "--user=bench")
+        self.node("node2").run("systemctl", "restart", "slurmd")  # it says that it is back
         deadline = time.monotonic() + WAIT_SECONDS
-        while self.node("controller").out("squeue", "--noheader").strip() and time.monotonic() < deadline:
+        while self.node("controller").out("sinfo", "--noheader", "--partition=rdma", "--format=%T %D").strip() != "idle 2":
+            assert time.monotonic() < deadline
             time.sleep(1)
 
     def signal(self, name: str) -> None:

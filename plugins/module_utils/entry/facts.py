@@ -14,7 +14,9 @@ from ..observe.ranks import Wanted, observe_ranks
 from ..scheduler import kubernetes, slurm
 
 # A job as its scheduler names it: no option, no list, nothing that a label selector or squeue would take for more.
-JOBS = {"slurm": r"[0-9]{1,10}(_[0-9]{1,10})?", "kubernetes": r"([a-z0-9][a-z0-9-]{0,62}/)?[a-z0-9][a-z0-9.-]{0,252}"}
+JOBS = {"slurm": re.compile(r"[0-9]{1,10}(_[0-9]{1,10})?"),
+        "kubernetes": re.compile(r"([a-z0-9][a-z0-9-]{0,62}/)?[a-z0-9][a-z0-9.-]{0,252}")}
+POD = re.compile(r"[0-9a-f-]{8,64}")
 LONGEST = 600  # seconds
 
 
@@ -22,11 +24,11 @@ def answer(live: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
     """The facts under their own name; the action plugin makes them a host fact too. Ranks are read of the live node: nothing is kept."""
     if params["mode"] == "job":
         kind, job = params["scheduler"], params["job"] or ""
-        if kind not in JOBS or re.fullmatch(JOBS[kind], job) is None:
+        if kind not in JOBS or JOBS[kind].fullmatch(job) is None:
             raise RailwrightError("job: %r; allowed: the id of a job of Slurm, or [NAMESPACE/]NAME of one of Kubernetes" % job[:100])
         return {"job": slurm.inspect_job(live, job) if kind == "slurm" else kubernetes.inspect_job(live, job)}
     if params["mode"] == "ranks":
-        pods = [pod for pod in params["pods"] if re.fullmatch("[0-9a-f-]{8,64}", pod)]
+        pods = [pod for pod in params["pods"] if POD.fullmatch(pod)]
         wanted = Wanted(params["job"], params["uid"], pods, params["process"])
         if not (wanted.job or wanted.pods or wanted.process) or not 1 <= params["seconds"] <= LONGEST:
             raise RailwrightError("ranks: needs a job, pods or process, and seconds of 1 to %d" % LONGEST)

@@ -27,7 +27,7 @@ TICKS = 100  # a second: USER_HZ, the same on every architecture that we know (p
 # Who numbers the ranks, the innermost launcher first: torchrun, Open MPI, PMIx, MPICH, Slurm. With each, what names their number.
 NUMBERED = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
             ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
-TAKEN = frozenset(name for pair in NUMBERED for name in pair) | {"SLURM_JOB_ID", "SLURM_STEP_ID"}
+TAKEN = frozenset(name for pair in NUMBERED for name in pair) | {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_JOB_NODELIST"}
 NCCL = ("libnccl", "librccl", "libtorch_cuda", "libtorch_hip")
 COUNTERS = ("port_xmit_data", "port_rcv_data", "port_xmit_wait", "symbol_error", "link_downed", "port_rcv_errors", "out_of_sequence",
             "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err")
@@ -150,6 +150,7 @@ def told(host: Host, worker: Process, numbering: Sequence[str], looks: Sequence[
     rank, size = (int(worker.env[name]) if is_digits(worker.env.get(name, "")) else None for name in numbering)
     found: Dict[str, Any] = {
         "rank": rank, "size": size, "step": worker.env.get("SLURM_STEP_ID"), "pid": worker.pid, "name": worker.name,
+        "began_on": worker.env.get("SLURM_JOB_NODELIST"),
         "states": "".join(str(each["state"]) for each in looks), "waits": [], "busy": [], "cpu": 0.0, "system": 0.0, "switches": 0,
         "moved": None, "unread": 0, "stack": [], "recorded": None,
         "nccl": any(name in (host.read("/proc/%d/maps" % worker.pid) or "") for name in NCCL),

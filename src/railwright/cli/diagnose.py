@@ -2,12 +2,14 @@
 """``railwright diagnose``: which rank of a job everybody else waits for, and why."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import json_object
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.slurm import expand
 from railwright.cli import console
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option
@@ -63,11 +65,22 @@ def command(
     hosts = outcome.hosts.values()
     gone = {host.name: ", ".join(filter(None, (down.get(host.name), host.message))) for host in hosts if host.status == "unreachable"}
     nodes = {host.name: host.ranks for host in hosts if host.ranks is not None}
+    if job is not None:
+        gone |= dict.fromkeys(_began_on(nodes) - placed["names"], "its scheduler has it in the job no longer")
     unread |= {host.name: host.message or "no answer" for host in hosts if host.name not in (*gone, *nodes)}
     found = judged(nodes, gone, unread, seconds, step, said)
     end = concluded(outcome, lambda host: {"ranks": host.ranks}, lambda _nodes: {"diagnosis": found.status},
                     codes=[] if found.status == "moves" else [ExitCode.FAILED])
     session.finish(end, lambda: _show(found, nodes, step, nodes_line(node_counts(outcome))), {"diagnosis": found._asdict()})
+
+
+def _began_on(nodes: dict[str, Any]) -> set[str]:
+    """The nodes that a job of Slurm had when its ranks began: with --no-kill Slurm takes those out that go down."""
+    found = set[str]()
+    for text in {row["began_on"] for seen in nodes.values() for row in seen["ranks"]} - {None}:
+        with suppress(ValueError):  # any process can write there what it likes
+            found |= set(expand(text))
+    return found
 
 
 def _asks(given: dict[str, Any], task: str = "Inspect the processes of the job") -> "Question":
@@ -92,7 +105,7 @@ def _place(judged: Judged, job: str) -> tuple[dict[str, Any], dict[str, str], di
         where = f"on {on}: no node of this inventory" if on else "and no node"
         raise CommandError(f"job {job}: {scheduler} says {found['state']}, {where}")
     beyond = {node["name"]: "not in this inventory, or beyond its limit" for node in found["nodes"] if node["name"] not in names}
-    return found, hosts, beyond
+    return {**found, "names": {node["name"] for node in found["nodes"]}}, hosts, beyond
 
 
 def _asked(judged: Judged, where: str, given: dict[str, Any]) -> dict[str, Any]:

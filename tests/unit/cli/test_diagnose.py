@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.facts import answer
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from railwright.cli.diagnose import _began_on
 from railwright.cli.main import run
 
 SITE = "rdma: {hosts: {node1: {}, node2: {}}, vars: {rdma_fabric: roce, rdma_mtu: 9000, upgrade_scheduler: SCHEDULER}}\n"
@@ -48,9 +49,15 @@ def asked(tmp_path: Path, **given: Any) -> Any:
     *({"mode": "job", "scheduler": "kubernetes", "job": job} for job in ("--all", "a/b/c", "A", "")),
     {"mode": "job", "scheduler": "none", "job": "12"}])
 def test_a_question_that_no_node_takes(tmp_path: Path, given: dict[str, Any]) -> None:
-    with pytest.raises(RailwrightError, match="allowed|needs"):
+    with pytest.raises(RailwrightError, match=r"allowed|needs"):
         asked(tmp_path, **given)
 
 
 def test_a_node_without_the_job(tmp_path: Path) -> None:
     assert asked(tmp_path, job="12") == {"ranks": {"ranks": [], "counters": [], "xids": []}}
+
+
+def test_nodes_that_slurm_took_out_of_the_job() -> None:
+    """Seen in molecule/diagnose: with --no-kill a node that is down is in the queue's list no longer."""
+    seen = {"node1": {"ranks": [{"began_on": text} for text in ("gpu-node[1-2]", None, "n[1-", "n[1-999999999]")]}}
+    assert _began_on(seen) == {"gpu-node1", "gpu-node2"}

@@ -47,7 +47,8 @@ def process(
 
 
 def step(rank: int, **more: str) -> dict[str, str]:
-    return {"SLURM_JOB_ID": "12", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": "2", "SECRET": "s", **more}
+    slurm = {"SLURM_JOB_ID": "12", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NODELIST": "n[1-2]"}
+    return {**slurm, "SLURM_PROCID": str(rank), "SECRET": "s", **more}
 
 
 def pids(host: TreeHost, wanted: Wanted = JOB) -> list[int]:
@@ -93,6 +94,7 @@ def test_a_rank_that_did_nothing(make_tree: MakeTree) -> None:
     host = make_tree(process(10, step(1)))
     [row] = observe_ranks(host, JOB, 10, lambda _seconds: None)["ranks"]
     assert (row["rank"], row["size"], row["states"], row["waits"], row["switches"]) == (1, 2, "SSSSSS", ["futex_do_wait"], 0)
+    assert row["began_on"] == "n[1-2]"
     assert row["moved"] is None, "neither its descriptors nor ss could be read: that is no zero"
 
 
