@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: rdma_facts
-short_description: Observe the RDMA devices and settings of a node
+short_description: Observe the RDMA devices and settings of a node, or the processes of a job
 version_added: 0.1.0
 author: The railwright developers (@railwright)
 description:
@@ -17,6 +17,36 @@ description:
 extends_documentation_fragment:
   - railwright.rdma.attributes
   - railwright.rdma.filled
+options:
+  mode:
+    description:
+      - V(facts) observes the node; V(job) asks the scheduler of this host for the nodes of a job.
+      - V(ranks) looks at the processes of a job several times, and says what each does, waits in, sends and leaves unread; nothing is
+        stopped, traced or signalled (docs/diagnose.md).
+    type: str
+    choices: [facts, job, ranks]
+    default: facts
+  scheduler:
+    description: Of O(mode=job), slurm or kubernetes.
+    type: str
+  job:
+    description: The job as its scheduler names it. With O(mode=ranks) a Slurm job's number.
+    type: str
+  process:
+    description: Of O(mode=ranks) without a job, the name of a program or a script.
+    type: str
+  uid:
+    description: Of O(mode=ranks), whose processes alone are looked at.
+    type: int
+  pods:
+    description: Of O(mode=ranks), the uids of a job's pods.
+    type: list
+    elements: str
+    default: []
+  seconds:
+    description: Of O(mode=ranks), for how long, 1 to 600.
+    type: int
+    default: 10
 notes:
   - C(active_mtu) is not in sysfs. It is null where C(ibv_devinfo) is not installed; it is never computed from the
     MTU of an interface.
@@ -43,21 +73,30 @@ EXAMPLES = r"""
 RETURN = r"""
 summary:
   description: For people; the operating system, then what drives the node, and a line a port.
-  returned: success
+  returned: with O(mode=facts)
   type: list
   elements: str
 rdma:
   description: The facts object; every key is documented in C(docs/reference/facts.md). Also set as C(ansible_facts.rdma).
-  returned: success
+  returned: with O(mode=facts)
+  type: dict
+job:
+  description: Its C(id), C(state), C(uid) of the owner, C(pods), and C(nodes) with C(name), C(down) and the scheduler's C(raw) word.
+  returned: with O(mode=job)
+  type: dict
+ranks:
+  description: What was seen of each of the job's C(ranks) here, the growth of C(counters) meanwhile, and C(xids).
+  returned: with O(mode=ranks)
   type: dict
 """
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.facts import answer
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.node_module import serve
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import FACTS
 
 
 def main() -> None:
-    serve({}, answer)
+    serve(FACTS, answer)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,9 @@ DOCUMENTS: dict[str, tuple[str, Form]] = {
     "rdma_drain": ("drain", documents.drain_document),
 }
 # Objects that a node says of itself once: the key of the result, and the field of HostOutcome that keeps it.
-OBJECTS = {"rdma": "facts", "explanation": "explanation", "container": "container", "seen": "readiness"}
+OBJECTS = {
+    "rdma": "facts", "explanation": "explanation", "container": "container", "seen": "readiness", "job": "job", "ranks": "ranks",
+}
 # How many lines of Ansible's own output are kept, to explain a run that produced no per-host result.
 OUTPUT_LINES = 40
 
@@ -60,6 +62,8 @@ class HostOutcome:
     explanation: Object | None = None  # of a choice: what it fell on, why, and from what
     container: Object | None = None  # what a container on the node may be given
     readiness: Object | None = None  # what it brings to a run of nccl-tests
+    job: Object | None = None  # what the scheduler says of a job
+    ranks: Object | None = None  # what a job's processes on the node do
     reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
     reverted: list[str] = field(default_factory=list)  # keys of changes that the node reverted by itself, unconfirmed
     restore_point: str = ""

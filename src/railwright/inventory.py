@@ -78,7 +78,7 @@ class Inventory:
     groups: Mapping[str, tuple[str, ...]]  # every group with all its hosts, limited or not
     membership: Mapping[str, tuple[str, ...]]  # host: its groups in Ansible's order of rising precedence
     index: Index
-    connection: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # managed host: its ansible_* variables, or Untemplated
+    connection: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any host: its ansible_* variables, or Untemplated
     lineage: Mapping[str, tuple[int, frozenset[str]]] = field(default_factory=dict)  # group: its priority, and the groups above it
     options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
 
@@ -136,7 +136,7 @@ def _load(path: Inventories, limit: str | None, index: Index, said: list[str]) -
         # Ansible does not name the file that no password fits.
         where = index.encrypted[0] if why == UNREADABLE_VAULT and index.encrypted else path
         raise InputError(f"{where}: {why}") from error
-    by_name = {str(host.name): host for host in hosts}
+    by_name = {str(name): host for name, host in manager.hosts.items()}  # a scheduler's host need not be managed
 
     def read(name: str) -> dict[str, Any]:
         with compiled_once(), _quiet():

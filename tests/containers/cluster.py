@@ -15,6 +15,7 @@ groups     inventory groups beside ``rdma``
 vars       host variables
 idle       true: the scenario's role has nothing to do there
 standin    deb or rpm: the stand-in repositories of tests/containers/standin, read-only as /srv/standin
+rights     capabilities that root has on a machine and not in a container of ours
 restarts   true: a reboot from inside is one: the container starts again by itself
 site       an example below inventories/, whose group_vars are those of the scenario
 own_repository  true: the inventory names the vendor's repository, as no vendor has one for this system
@@ -146,7 +147,8 @@ class Cluster:
         # A MAC of its own choice, so that a node that starts again by itself is found at once by whoever knew it before.
         links = (Link(f"{self.prefix}-mgmt", "eth0", f"02:00:01:00:{node.place + 1:02x}:00", address), *rails)
         again = ("--restart=always",) if node.entry.get("restarts") else ()
-        container = harness.start(node.image(), self.container(node.name).name, links, options=(*node.mounts, *again))
+        rights = [f"--cap-add={right}" for right in node.entry.get("rights", ())]
+        container = harness.start(node.image(), self.container(node.name).name, links, options=(*node.mounts, *again, *rights))
         # A machine without CAP_SYS_RESOURCE cannot raise a container's limits: pam_limits would then refuse every login.
         container.run(*OPTIONAL_LIMITS)
         # Read-only at boot, so that the node's sysctl.d cannot reach the machine below; writable from here on, for the rails' own keys.

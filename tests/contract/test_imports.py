@@ -17,7 +17,8 @@ ADAPTER = "plugins/module_utils/entry/state.py"
 MODULE = "plugins/module_utils/entry/node_module.py"  # the only one that knows AnsibleModule
 IO_MODULES = {"os", "io", "pathlib", "shutil", "subprocess", "socket", "tempfile", "glob", "urllib", "http", "fcntl", "signal", "ctypes"}
 # What those modules hold that computes and touches nothing: path text, address text, numbers of signals.
-PURE = re.compile(r"os\.path\.(basename|dirname|join|normpath)|socket\.(inet_(aton|ntoa|ntop|pton)|AF_INET6?)|signal\.SIG[A-Z0-9]+")
+PURE = re.compile(r"os\.path\.(basename|dirname|join|normpath)|socket\.(inet_(aton|ntoa|ntop|pton)|AF_INET6?)|signal\.SIG[A-Z0-9]+"
+                  r"|io\.BytesIO")  # bytes that are in memory already
 # Judged on captured facts and inventories alone; a Host has no business there.
 WITHOUT_HOST = ("catalogue/", "checks/", "spec/", "errors.py", "types.py")
 IO_CALLS = {"open", "exec", "eval", "compile", "input", "print", "__import__"}

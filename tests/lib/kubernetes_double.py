@@ -143,6 +143,9 @@ class KubectlHost(Host):
             return self.cluster.get_nodes()
         if words[:3] == ("get", "pods", "--all-namespaces"):
             return self.cluster.get_pods(words[3].removeprefix("--field-selector=spec.nodeName="))
+        if words[:2] == ("get", "pods"):
+            namespace = words[2].removeprefix("--namespace=")
+            return self.cluster.listed("Pod", [pod for (where, _name), pod in self.cluster.pods.items() if where == namespace])
         if words[0] == "patch":
             assert words[1] == "node"
             assert words[3] == "--type=merge"

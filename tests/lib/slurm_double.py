@@ -43,6 +43,10 @@ class SlurmHost(Host):
         if self.away:
             self.away -= 1
             return Result(1, "", AWAY.format(what="slurm_load_jobs" if command == "squeue" else "slurm_load_node"))
+        if command == "squeue" and words[-1] == "--format=%A|%T|%U|%N":
+            wanted = words[2].removeprefix("--jobs=")
+            found = [line for line in self.jobs if line.split("|")[0] == wanted]
+            return Result(0 if found else 1, "".join(f"{line}\n" for line in found), "slurm_load_jobs error: Invalid job id specified\n")
         if command == "squeue":
             assert words == ("--all", "--noheader", "--states=all", "--format=%i|%T|%N|%u")
             return Result(0, "".join(f"{line}\n" for line in self.jobs), "")

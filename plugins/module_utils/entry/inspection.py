@@ -4,16 +4,19 @@
 import importlib
 from typing import Any, Dict, NoReturn
 
-from .options import BENCH, CHECK, MEASURE, STATE, Options
+from .options import BENCH, CHECK, FACTS, MEASURE, STATE, Options
 from .response import fit, respond
 
 # module -> its options, and the file here that holds its body: imported when it is asked for, so that facts load nothing of a plan.
 MODULES: Dict[str, Any] = {
-    "rdma_check": (CHECK, "check"), "rdma_facts": ({}, "facts"), "rdma_state": (STATE, "state"), "rdma_measure": (MEASURE, "measure"),
+    "rdma_check": (CHECK, "check"), "rdma_facts": (FACTS, "facts"), "rdma_state": (STATE, "state"), "rdma_measure": (MEASURE, "measure"),
     "rdma_bench": (BENCH, "bench"),
 }
 # What sets something on a node goes by Ansible alone. A measurement starts programs that end by themselves, and sets nothing.
-MODES = ("plan", "explain", "container", "verdicts", "drift", "start", "sample", "stop", "prepare", "pairs", "collect", None)
+MODES = (
+    "plan", "explain", "container", "verdicts", "drift", "job", "ranks", None,
+    "start", "sample", "stop", "prepare", "pairs", "collect",
+)
 
 
 class Call:

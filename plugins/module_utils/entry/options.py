@@ -29,6 +29,13 @@ DRAIN: Options = {
     "began": {"type": "float"},
     "timeout_s": {"type": "int", "default": 0},
 }
+FACTS: Options = {
+    "mode": {"type": "str", "choices": ["facts", "job", "ranks"], "default": "facts"},
+    **{name: {"type": "str"} for name in ("scheduler", "job", "process")},
+    "uid": {"type": "int"},
+    "pods": {"type": "list", "elements": "str", "default": []},
+    "seconds": {"type": "int", "default": 10},
+}
 MEASURE: Options = {
     "mode": {"type": "str", "choices": ["ping", "start", "run", "sample", "stop", "gpudirect"], "required": True},
     "schedule": {"type": "dict"},

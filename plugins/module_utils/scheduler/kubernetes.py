@@ -24,6 +24,8 @@ OVER = ("Succeeded", "Failed")
 # Their controllers start a pod again elsewhere: this is what an eviction is for. A Job's pod, one of a training operator, or one without
 # a controller is work that an eviction would end: those are waited for.
 MOVABLE = ("ReplicaSet", "StatefulSet", "ReplicationController")
+# Of a Job's pods (Kubernetes' well-known labels; the second before 1.27), and of Kubeflow's training operator.
+JOB_LABELS = ("batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name")
 _AWAY = re.compile(r"connection (?:to the server \S+ )?(?:was )?refused|i/o timeout|TLS handshake timeout|no route to host"
                    r"|ServiceUnavailable|context deadline exceeded|Unable to connect to the server|etcdserver:", re.IGNORECASE)
 
@@ -205,3 +207,20 @@ def _nodes(host: Host) -> Dict[str, Node]:
 def _pods(host: Host, name: str) -> List[Pod]:
     argv = ("kubectl", "get", "pods", "--all-namespaces", "--field-selector=spec.nodeName=" + name, "--output=json")
     return parse_pods(ask(host, "kubernetes", argv, "kubectl get pods", _AWAY))
+
+
+def inspect_job(host: Host, job: str) -> Dict[str, Any]:
+    """The pods of a job (NAMESPACE/NAME) and their nodes: of a Job, or of what Kubeflow's trainer labels. Raises SchedulerError."""
+    namespace, _slash, name = job.rpartition("/")
+    argv = ("kubectl", "get", "pods", "--namespace=" + (namespace or "default"), "--output=json")
+    found = [item for item in _items(ask(host, "kubernetes", argv, "kubectl get pods", _AWAY), "pods")
+             if name in [_part(_part(item, "metadata"), "labels").get(label) for label in JOB_LABELS]]
+    if not found:
+        raise SchedulerError("Kubernetes has no pod of job %s in namespace %s" % (name, namespace or "default"))
+    live = [item for item in found if _part(item, "status").get("phase") not in OVER]
+    nodes = _nodes(host)
+    names = sorted({str(_part(item, "spec")["nodeName"]) for item in live if _part(item, "spec").get("nodeName")})
+    return {"id": job, "state": "RUNNING" if live else "COMPLETED", "uid": None, "nodes": [
+        {"name": node, "down": node not in nodes or not nodes[node].ready,
+         "raw": "Ready" if node in nodes and nodes[node].ready else "NotReady"} for node in names],
+        "pods": [str(_part(item, "metadata").get("uid")) for item in live]}

@@ -7,8 +7,9 @@ scontrol would take ``gpu[1-8]`` for eight nodes. Slurm's JSON is not in every b
 
 import re
 from functools import partial
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.outside import whole
 from ..host.host import Host
 from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, last_line, not_there, state_of, tool, whose
 
@@ -202,8 +203,30 @@ def _update(host: Host, name: str, *settings: str) -> Optional[str]:
     return "Slurm refused %s for %s: %s" % (settings[0], name, said)
 
 
+def _ask_nodes(host: Host) -> Dict[str, Node]:
+    return parse_nodes(ask(host, "slurm", ("scontrol", "--all", "--oneliner", "show", "nodes"), "scontrol", _AWAY))
+
+
 def _ask(host: Host) -> Tuple[Dict[str, Node], List[Job]]:
     """Nodes and jobs. The queue is read last, so that no job can have begun between it and the state that closes the node."""
-    nodes = parse_nodes(ask(host, "slurm", ("scontrol", "--all", "--oneliner", "show", "nodes"), "scontrol", _AWAY))
+    nodes = _ask_nodes(host)
     jobs = parse_jobs(ask(host, "slurm", ("squeue", "--all", "--noheader", "--states=all", "--format=%i|%T|%N|%u"), "squeue", _AWAY))
     return nodes, jobs
+
+
+def inspect_job(host: Host, job: str) -> Dict[str, Any]:
+    """A job's nodes as Slurm has them. ``id``: what its processes bear as SLURM_JOB_ID, also that of an array's task. No text of a user's
+    is among what is asked for. Raises SchedulerError."""
+    argv = ("squeue", "--noheader", "--states=all", "--jobs=" + job, "--format=%A|%T|%U|%N")
+    lines = [line.strip().split("|") for line in ask(host, "slurm", argv, "squeue", _AWAY).splitlines() if line.strip()]
+    if len(lines) != 1 or len(lines[0]) != 4:
+        raise SchedulerError("Slurm has %s of job %s; allowed: the id of one job that runs" % (len(lines) or "nothing", job))
+    number, state, uid, names = lines[0]
+    try:
+        wanted = expand(names) if state not in _OVER else []
+    except ValueError as error:
+        raise SchedulerError("squeue says that job %s is on %r, which cannot be read: %s" % (job, names[:SHOWN], error)) from None
+    nodes = {name: judge(node, []) for name, node in _ask_nodes(host).items()} if wanted else {}
+    return {"id": number, "state": state, "uid": whole(uid, 0), "pods": [], "nodes": [
+        {"name": name, "down": name not in nodes or nodes[name].state == "down", "raw": nodes[name].raw if name in nodes else "unknown"}
+        for name in wanted]}

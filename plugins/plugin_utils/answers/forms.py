@@ -156,6 +156,14 @@ MESH_NODE = {
 PROGRESS = {"progress?": OBJECT}
 SOURCE = maybe({"artifact?": str, "version?": str, "url": TEXT, "sha256": maybe(SHA256), "directory": PATH, "file?": PATH, "missing?": bool,
                 "release?": str})
+SEEN_RANK = {
+    "rank": WHOLE, "size": WHOLE, "step": TEXT, "pid": int, "name": str, "states": Text(r"[A-Za-z]{1,16}", "letters of states"),
+    "waits": [str], "busy": [float], "cpu": float, "system": float, "switches": int, "moved": WHOLE, "unread": int, "stack": [str],
+    "nccl": bool, "began_on": TEXT,
+    "recorded": maybe([{"group": str, "seq": int, "op": str, "state": Choice("scheduled", "started", "completed")}]),
+}
+SEEN_RANKS = {"ranks": [SEEN_RANK], "counters": [{"hca": str, "port": int, "growth": Map(int)}], "xids": [str]}
+SEEN_JOB = {"id": str, "state": str, "uid": WHOLE, "pods": [str], "nodes": [{"name": str, "down": bool, "raw": str}]}
 PREFIX = maybe({
     "version": str, "directory": PATH, "missing": bool, "needed": bool, "artifact": str, "url": TEXT, "sha256": SHA256, "file": BROUGHT,
     "install?": str, "cuda?": str,
@@ -196,7 +204,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "drift": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str], "unasked": [str]},
     },
     "rdma_drain": {"": {"drains": [DRAIN]}},
-    "rdma_facts": {"": {"rdma": FACTS}},
+    "rdma_facts": {"": {"rdma": FACTS}, "job": {"job": SEEN_JOB}, "ranks": {"ranks": SEEN_RANKS}},
     "rdma_measure": {
         "ping": {"pings": [Map(DATA)], "rails": [Map(DATA)]}, "gpudirect": VERDICTS, "run": VERDICTS,
         "sample": {"samples": [{"figure": maybe(float), "why": str, "hung": bool}]},

@@ -46,6 +46,7 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
     "Evidence": (
         ("explain", "why a node gets what it gets, by one name"),
         ("facts", "what is observed on each node"),
+        ("diagnose", "a job hangs: which rank everybody waits for; only reads"),
         ("report", "the last run as JSON, JUnit, Markdown and plots"),
     ),
     "Tools": (
@@ -56,9 +57,7 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 FILES = {name: importlib.import_module(f"railwright.cli.{name}") for verbs in VERBS.values() for name, _text in verbs}
-FOOTER = """\
-Options: --version, --debug, --install-completion. Help: railwright VERB --help
-Exit codes: 0 ok, 1 failed, 2 drift, 3 a node unreachable, 64 bad usage or input"""
+FOOTER = "Exit codes: 0 ok, 1 failed, 2 drift, 3 a node unreachable, 64 bad usage or input"
 MOVED = {"switch-hints": "switch hints", "container-flags": "container flags", "ai-environment": "env make"}
 
 
@@ -66,7 +65,7 @@ class Verbs(TyperGroup):
     """The top of the command line: help in groups, and old names that name the new ones."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        rows = [f"Usage: {ctx.command_path} [OPTIONS] VERB ...", ABOUT]
+        rows = [f"Usage: {ctx.command_path} [--version|--debug|--install-completion] VERB [--help] ...", ABOUT]
         for title, verbs in VERBS.items():
             rows += [f"{'' if index else title:<10}{verb:<11}{text}" for index, (verb, text) in enumerate(verbs)]
         formatter.write("\n".join([*rows, FOOTER]))

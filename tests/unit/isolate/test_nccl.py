@@ -56,6 +56,7 @@ class Launches(NcclLauncher):
     def _ask(self, mode: str, requests: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         self.asked.append((mode, dict(requests)))
         found = {node: self.answer(mode, {"node": node, **request}) for node, request in requests.items()}
+        found = {node: {"counters": [], **answer} if answer is not None else None for node, answer in found.items()}
         self._away |= {node for node, answer in found.items() if answer is None}
         return {node: answer for node, answer in found.items() if answer is not None}
 

@@ -210,3 +210,16 @@ def test_no_upgrade_lifts_the_cordon_of_a_search(cluster: Cluster, host: Kubectl
         cluster.ready(name, "True")
         [found], changed = kubernetes.undrain(host, [name], RUN)
         assert (changed, found.closed, str(found.reason)[:len(SLOW)], found.by) == (False, True, SLOW, "other")
+
+
+@pytest.mark.parametrize("label", kubernetes.JOB_LABELS)
+def test_where_a_job_runs(cluster: Cluster, host: KubectlHost, label: str) -> None:
+    for name, node in (("llm-0", "n1"), ("llm-1", "n2"), ("llm-2", "n2"), ("other", "n1")):
+        cluster.pod(name, node, "Job", phase="Failed" if name == "llm-2" else "Running")
+        cluster.pods["default", name]["metadata"]["labels"] = {label: name.partition("-")[0]}
+    cluster.ready("n2", "Unknown")
+    found = kubernetes.inspect_job(host, "llm")
+    assert (found["pods"], found["state"]) == (["uid-llm-0", "uid-llm-1"], "RUNNING")
+    assert [(node["name"], node["down"]) for node in found["nodes"]] == [("n1", False), ("n2", True)]
+    with pytest.raises(SchedulerError, match="no pod of job llm in namespace elsewhere"):
+        kubernetes.inspect_job(host, "elsewhere/llm")

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import slurm
@@ -204,3 +206,20 @@ def test_no_upgrade_gives_back_what_a_search_closed() -> None:
     assert (found.done, found.by, found.reason, changed) == (True, "other", SLOW, False)
     [found], changed = slurm.undrain(host, ["n1"], RUN)
     assert (found.state, found.reason, changed, host.orders) == ("drained", SLOW, False, [])
+
+
+def test_where_a_job_runs() -> None:
+    host = SlurmHost({"n1": ("MIXED", ""), "n2": ("DOWN*", "Not responding")}, ["12|RUNNING|2000|n[1-3]", "13|COMPLETED|2000|n1"])
+    found = slurm.inspect_job(host, "12")
+    assert (found["id"], found["state"], found["uid"]) == ("12", "RUNNING", 2000)
+    assert [(node["name"], node["down"], node["raw"]) for node in found["nodes"]] == [
+        ("n1", False, "MIXED"), ("n2", True, "DOWN (not responding)"), ("n3", True, "unknown")]
+    assert slurm.inspect_job(host, "13")["nodes"] == []
+
+
+@pytest.mark.parametrize(("jobs", "why"), [
+    ([], "squeue failed: slurm_load_jobs error: Invalid job id"), (["12|RUNNING|2000|n1", "12|RUNNING|2000|n2"], "Slurm has 2 of job 12"),
+    (["12|RUNNING|2000|n[1-"], "cannot be read"), (["12|RUNNING"], "Slurm has 1 of job 12")])
+def test_a_job_that_is_not_one(jobs: list[str], why: str) -> None:
+    with pytest.raises(SchedulerError, match=re.escape(why)):
+        slurm.inspect_job(SlurmHost({"n1": ("IDLE", "")}, jobs), "12")

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is seen of a job's processes: a written /proc, looked at six times, in which something moves meanwhile or nothing does."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.flight_recorder import last_collectives, recorded
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.ranks import (
+    Wanted,
+    choose_workers,
+    job_processes,
+    observe_ranks,
+    parse_sockets,
+    xids,
+)
+
+MakeTree = Callable[[dict[str, str]], TreeHost]
+JOB = Wanted("12", None, (), None)
+SS = """0      0               10.89.0.12:38641          10.89.0.13:47142 uid:2000 ino:8587058 sk:3 cgroup:/a <->
+\t ts sack bbr wscale:10,10 rto:204 bytes_sent:13920 bytes_acked:13920 bytes_received:13728 segs_out:52 app_limited
+713    20              10.89.0.12:34338          10.89.0.11:35975 uid:2000 ino:8587298 sk:4 cgroup:/b <->
+\t ts sack bbr wscale:10,10 rto:208 bytes_sent:588 bytes_acked:589 bytes_received:10
+"""
+
+
+def process(
+    pid: int, env: dict[str, str], *, parent: int = 1, state: str = "S", wchan: str = "futex_do_wait", name: str = "python3", user: int = 0,
+    ran: int = 0, switches: int = 5, start: int = 500,
+) -> dict[str, str]:  # fmt: skip
+    fields = [state, str(parent), *["0"] * 9, str(user), "0", *["0"] * 6, str(start), *["0"] * 30]
+    stat = f"{pid} ({name}) {' '.join(fields)}\n"
+    base = f"proc/{pid}"
+    return {
+        f"{base}/stat": stat, f"{base}/environ": "\0".join(f"{key}={value}" for key, value in env.items()) + "\0", f"{base}/wchan": wchan,
+        f"{base}/status": f"Name:\t{name}\nvoluntary_ctxt_switches:\t{switches}\nnonvoluntary_ctxt_switches:\t9\n",
+        f"{base}/task/{pid}/stat": stat, f"{base}/task/{pid}/schedstat": f"{ran} 0 1\n",
+        f"{base}/cmdline": f"/usr/bin/{name}\0/home/a/train.py\0",
+    }
+
+
+def step(rank: int, **more: str) -> dict[str, str]:
+    slurm = {"SLURM_JOB_ID": "12", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_NODELIST": "n[1-2]"}
+    return {**slurm, "SLURM_PROCID": str(rank), "SECRET": "s", **more}
+
+
+def pids(host: TreeHost, wanted: Wanted = JOB) -> list[int]:
+    return sorted(each.pid for each in choose_workers(host, job_processes(host, wanted))[0])
+
+
+def test_only_the_ranks_of_the_job(make_tree: MakeTree) -> None:
+    batch = {key: value for key, value in step(0).items() if key != "SLURM_STEP_ID"}
+    host = make_tree({**process(10, step(0)), **process(11, {**step(0), "SLURM_JOB_ID": "13"}), **process(12, batch, name="srun"),
+                      **process(13, {"HOME": "/root"})})
+    assert pids(host) == [10]
+
+
+def test_anybody_can_write_a_job_into_his_environment(make_tree: MakeTree) -> None:
+    host = make_tree(process(10, step(0)))
+    assert pids(host, JOB._replace(uid=os.getuid() + 1)) == []
+    assert pids(host, JOB._replace(uid=os.getuid())) == [10]
+
+
+def test_below_its_shell(make_tree: MakeTree) -> None:
+    host = make_tree({**process(10, step(0), wchan="do_wait", name="bash"), **process(11, step(0), parent=10),
+                      **process(12, step(0), parent=11)})
+    assert pids(host) == [11]
+
+
+def test_torchrun_numbers_before_slurm(make_tree: MakeTree) -> None:
+    workers = {key: text for rank in (0, 1) for key, text in process(20 + rank, step(0, RANK=str(rank), WORLD_SIZE="2"), parent=10).items()}
+    host = make_tree({**process(10, step(0), name="torchrun"), **workers})
+    assert pids(host) == [20, 21]
+    assert [row["rank"] for row in observe_ranks(host, JOB, 1, lambda _seconds: None)["ranks"]] == [0, 1]
+
+
+def test_by_name_and_by_pod(make_tree: MakeTree) -> None:
+    pod = "0a1b2c3d-1111-2222-3333-444455556666"
+    group = {"proc/10/cgroup": f"0::/kubepods.slice/kubepods-pod{pod.replace('-', '_')}.slice/x\n", "proc/11/cgroup": "0::/\n"}
+    host = make_tree({**process(10, {}), **process(11, {}, name="bash"), **group})
+    assert pids(host, Wanted(None, None, (), "python3")) == [10]
+    assert pids(host, Wanted(None, None, (), "train.py")) == [10, 11]
+    assert pids(host, Wanted(None, None, (pod,), None)) == [10]
+
+
+def test_a_rank_that_did_nothing(make_tree: MakeTree) -> None:
+    host = make_tree(process(10, step(1)))
+    [row] = observe_ranks(host, JOB, 10, lambda _seconds: None)["ranks"]
+    assert (row["rank"], row["size"], row["states"], row["waits"], row["switches"]) == (1, 2, "SSSSSS", ["futex_do_wait"], 0)
+    assert row["began_on"] == "n[1-2]"
+    assert row["moved"] is None, "neither its descriptors nor ss could be read: that is no zero"
+
+
+def test_what_moves_meanwhile(make_tree: MakeTree, tmp_path: Path) -> None:
+    turn = iter(range(1, 100))
+
+    def told(number: int) -> dict[str, str]:
+        sockets = SS.replace("bytes_acked:13920", f"bytes_acked:{13920 + number}")
+        return {**process(10, step(1), state="R", wchan="0", user=number, ran=number * 10 ** 9, switches=number),
+                "cmd/ss_-tinHe_state_established": sockets}
+
+    def sleep(seconds: float) -> None:
+        if seconds:
+            make_tree(told(next(turn)))
+
+    host = make_tree(told(0))
+    (tmp_path / "node/proc/10/fd").mkdir()
+    for number, inode in enumerate((8587058, 8587298, 1)):
+        (tmp_path / f"node/proc/10/fd/{number}").symlink_to(f"socket:[{inode}]")
+    [row] = observe_ranks(host, JOB, 10, sleep)["ranks"]
+    assert (row["states"], row["switches"], row["moved"], row["unread"]) == ("RRRRRR", 5, 5, 713)
+    assert len(row["busy"]) == 5
+    assert "SECRET" not in str(row)
+
+
+def test_one_that_ends_meanwhile(make_tree: MakeTree) -> None:
+    host = make_tree(process(10, step(1)))
+    [row] = observe_ranks(host, JOB, 10, lambda seconds: seconds and make_tree(process(10, step(1), start=501)) and None)["ranks"]
+    assert row["states"] == "SXXXXX"
+
+
+def test_sockets() -> None:
+    assert parse_sockets(SS) == {8587058: (0, 27648), 8587298: (713, 599)}
+    assert set(parse_sockets("nonsense\n\tino:5 bytes_acked:7\nx y z ino:6\n").values()) == {(0, 0)}
+
+
+def test_xids_since_the_job_began() -> None:
+    lines = "\n".join(f"[{second}.5] NVRM: Xid (PCI:0000:3b:00): 79, pid=10, name=python3" for second in (4, 6)) + "\n[7.0] usb 1-1: x"
+    assert xids(lines, 5) == ["NVRM: Xid (PCI:0000:3b:00): 79, pid=10, name=python3"]
+
+
+def dump(*entries: dict[str, Any]) -> bytes:
+    return pickle.dumps({"version": "2.4", "entries": list(entries)})
+
+
+def entry(seq: int, state: str, **more: Any) -> dict[str, Any]:
+    return {"process_group": ("0", "default_pg"), "collective_seq_id": seq, "profiling_name": "nccl:all_reduce", "state": state, **more}
+
+
+class Evil:
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("/nonexistent/evil",)
+
+
+def test_the_last_collective_of_a_dump() -> None:
+    found = last_collectives(dump(entry(6, "completed"), entry(7, "scheduled"), entry(9, "started", is_p2p=True)))
+    assert found == [{"group": "0 default_pg", "seq": 7, "op": "nccl:all_reduce", "state": "scheduled"}]
+    assert last_collectives(dump()) == []
+
+
+@pytest.mark.parametrize("text", [
+    pickle.dumps(Evil()), pickle.dumps({"entries": [Evil()]}), b"", b"\x80", b"{}", b"cos\nsystem\n(S'true'\ntR.", pickle.dumps([1]),
+    pickle.dumps({"entries": 5}), b"\x82\x01.", b"I1\nQ.", b"]" * 100, b"(" * 10000 + b"t."])
+def test_a_dump_is_data_or_nothing(text: bytes) -> None:
+    assert last_collectives(text) is None
+
+
+def test_a_dump_of_an_earlier_job_says_nothing(make_tree: MakeTree, tmp_path: Path) -> None:
+    host = make_tree({"proc/10/root/fr/rank_1": ""})
+    (tmp_path / "node/proc/10/root/fr/rank_1").write_bytes(dump(entry(7, "started")))
+    env = {"TORCH_FR_DUMP_TEMP_FILE": "/fr/rank_"}
+    assert recorded(host, 10, 1, env, 0.0) is not None
+    assert recorded(host, 10, 1, env, 4e9) is None
+    assert recorded(host, 10, None, env, 0.0) is None
+    assert recorded(host, 10, 1, {"TORCH_FR_DUMP_TEMP_FILE": "fr/rank_"}, 0.0) is None
