@@ -210,7 +210,7 @@ def ddp_judge(variables: Result, planned: Result) -> Result:
 
 NCCL, DDP = "__nccl_tests_{}", "__ddp_benchmark_{}"
 BENCHMARKS = {
-    "nccl_tests": Benchmark(NCCL, wishes_of, nccl_plan, nccl_arguments,
+    "nccl_tests": Benchmark(NCCL, lambda spec: {**wishes_of(spec), **lossless_of(spec)}, nccl_plan, nccl_arguments,
                             lambda variables, planned: judge_bench(variables, planned, NCCL)),
     "ddp": Benchmark(DDP, lambda spec: {**ddp.wishes(spec), **lossless_of(spec)}, ddp_plan, ddp_arguments, ddp_judge),
 }

@@ -50,7 +50,8 @@ class Search(NamedTuple):
 
     @property
     def found(self) -> list[tuple[str, tuple[str, ...], str, str]]:
-        return sorted((item["kind"], tuple(item["nodes"]), item["rail"], item["way"]) for item in self.document["isolate"]["findings"])
+        findings = self.document["isolate"]["findings"]
+        return sorted((item["kind"], tuple(sorted(item["nodes"])), item["rail"], item["way"]) for item in findings)
 
 
 class Fabric:

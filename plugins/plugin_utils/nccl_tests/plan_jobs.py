@@ -18,7 +18,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
 
-from ..perftest_round import lossless_of
 from ..speed.machine import Machine, machine_of
 from .floors import FREE, Erdma, Floor, Site, above_ceiling, floor_of, least
 
@@ -72,7 +71,7 @@ PER_NODE_KEYS = ("nccl_tests_path", "nccl_tests_archive", "nccl_tests_install", 
 def wishes_of(spec: Spec) -> dict[str, Any]:
     """What the inventory says about this host's part, for the plan over all of them."""
     own = {key: value for key, value in spec.as_dict().items() if key.startswith("nccl_tests_")}
-    return {**own, **lossless_of(spec), "fabric": spec.fabric, "gpudirect_path": spec["gpudirect_path"], "rails": len(spec.rails),
+    return {**own, "fabric": spec.fabric, "gpudirect_path": spec["gpudirect_path"], "rails": len(spec.rails),
             "rate_gbps": spec.expect.get("rate_gbps"), "erdma_instance_type": spec["erdma_instance_type"],
             "nccl_profile": spec["nccl_profile"], "node_name": spec["upgrade_node_name"],
             "transport": spec["nccl_derived"]["transport"]}

@@ -195,10 +195,12 @@ def launcher_of(
 
     if tool == "nccl" or (tool == "auto" and all(site.view["facts"]["gpus"] for site in sites.values())):
         from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, wishes_of
+        from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import lossless_of
         from railwright.isolate.nccl import PROGRAMS, Member, NcclLauncher, nccl_launcher
 
         hosts = session.run("nccl_tests_programs", {"nccl_tests_collectives": list(dict.fromkeys(PROGRAMS.values()))}, list(sites)).hosts
-        members = {name: Member(site, Node(name, wishes_of(judged.specs[name]), seen)) for name, site in sites.items()
+        wishes = {name: {**wishes_of(spec), **lossless_of(spec)} for name, spec in judged.specs.items()}
+        members = {name: Member(site, Node(name, wishes[name], seen)) for name, site in sites.items()
                    if hosts[name].status == "ok" and (seen := hosts[name].readiness) is not None}  # fmt: skip
         for name in [name for name in sites if name not in members]:
             console.note(f"{name}: is not measured by nccl-tests: {hosts[name].message or 'the run ended before it'}")

@@ -39,6 +39,20 @@ def test_no_false_blame_and_none_missed(nodes: int, count: int, kinds: Sequence[
         assert outcome.seconds <= 20 * 60
 
 
+@pytest.mark.parametrize(("nodes", "count", "seed"), [
+    (16, 2, 5061),  # a flapping link of one rail; another rail had a slow partner once
+    (16, 2, 5412),
+    (64, 3, 5074),
+    (64, 3, 5609),  # a slow direction, after a round in which most pairs hung
+])  # fmt: skip
+def test_draws_that_blamed_somebody_once(nodes: int, count: int, seed: int) -> None:
+    draw = random.Random(f"{nodes} {count} {seed}")
+    fleet = drawn_fleet(draw, nodes)
+    faults = drawn_faults(draw, fleet, count, KINDS)
+    found = searched(Fabric(fleet, faults, seed), Options(seed=seed)).findings
+    assert false_blame(found, faults, fleet) == missed(found, faults, fleet) == []
+
+
 def test_slow_leaves_of_many_nodes_are_no_slow_nodes() -> None:
     """With nccl-tests only suspects are measured on each rail, and most of these are slow: what is fast there, a few good pairs say."""
     draw = random.Random("1024 5 194")
