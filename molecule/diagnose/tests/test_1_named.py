@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Again and again: one of two ranks is stopped, loops outside of the collective, or is on a node that is gone; and all are healthy but slow.
+"""Again and again: one of two ranks is stopped, loops outside of the collective, or its node is gone; and all are healthy but slow.
 
 Half of the jobs are PyTorch's gloo, which sleeps while it waits, half are Open MPI, which asks the kernel again and again.
 """
