@@ -22,12 +22,13 @@ LONGEST = 600  # seconds
 
 def answer(live: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
     """The facts under their own name; the action plugin makes them a host fact too. Ranks are read of the live node: nothing is kept."""
-    if params["mode"] == "job":
+    mode = params.get("mode")
+    if mode == "job":
         kind, job = params["scheduler"], params["job"] or ""
         if kind not in JOBS or JOBS[kind].fullmatch(job) is None:
             raise RailwrightError("job: %r; allowed: the id of a job of Slurm, or [NAMESPACE/]NAME of one of Kubernetes" % job[:100])
         return {"job": slurm.inspect_job(live, job) if kind == "slurm" else kubernetes.inspect_job(live, job)}
-    if params["mode"] == "ranks":
+    if mode == "ranks":
         pods = [pod for pod in params["pods"] if POD.fullmatch(pod)]
         wanted = Wanted(params["job"], params["uid"], pods, params["process"])
         if not (wanted.job or wanted.pods or wanted.process) or not 1 <= params["seconds"] <= LONGEST:

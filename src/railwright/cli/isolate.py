@@ -17,7 +17,6 @@ from railwright.cli.options import Format, Inventory, Limit, OutputFormat, optio
 from railwright.cli.session import Judged, Session, concluded, heading, node_counts
 from railwright.exitcodes import ExitCode, InputError, RunError
 from railwright.isolate import journal
-from railwright.isolate.drain import check_drain, drain, reasons_of
 from railwright.isolate.model import TOOLS, Finding, Fleet, Options, make_fleet
 from railwright.isolate.record import isolate_document
 from railwright.isolate.solve import Outcome, Search
@@ -71,6 +70,8 @@ def command(
     at_once: AtOnce = 1024, seed: Seed = 1, drained: Drain = False, busy: Busy = False, resume: Resume = False,
     form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
+    from railwright.isolate.drain import check_drain, drain, reasons_of
+
     if tool not in ("auto", *TOOLS):
         raise InputError(f"--tool {tool}: is no such tool; allowed: auto, {', '.join(TOOLS)}")
     session = Session("isolate", inventory, limit, form)

@@ -35,7 +35,7 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
         ("drift", "what differs from the inventory; only reads"),
         ("validate", "links, GIDs, pings, perftest; short traffic on the rails"),
         ("bench", "nccl-tests over all GPUs; the nodes are busy"),
-        ("isolate", "which node, rail, path or switch is slow; the rails are busy"),
+        ("isolate", "which node, rail, path or switch is slow; busies rails"),
     ),
     "Prepare": (
         ("init", "write a commented inventory"),
@@ -57,7 +57,6 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 FILES = {name: importlib.import_module(f"railwright.cli.{name}") for verbs in VERBS.values() for name, _text in verbs}
-FOOTER = "Exit codes: 0 ok, 1 failed, 2 drift, 3 a node unreachable, 64 bad usage or input"
 MOVED = {"switch-hints": "switch hints", "container-flags": "container flags", "ai-environment": "env make"}
 
 
@@ -68,7 +67,7 @@ class Verbs(TyperGroup):
         rows = [f"Usage: {ctx.command_path} [--version|--debug|--install-completion] VERB [--help] ...", ABOUT]
         for title, verbs in VERBS.items():
             rows += [f"{'' if index else title:<10}{verb:<11}{text}" for index, (verb, text) in enumerate(verbs)]
-        formatter.write("\n".join([*rows, FOOTER]))
+        formatter.write("\n".join(rows))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in MOVED:

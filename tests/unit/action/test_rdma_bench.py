@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_bench import NCCL, nccl_arguments, nccl_plan, nccl_wishes
+from ansible_collections.railwright.rdma.plugins.action.rdma_bench import BENCHMARKS, NCCL, nccl_arguments, nccl_plan
 from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import failures, judge_bench
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import part_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.keys_jobs import NCCL_TESTS
@@ -70,7 +70,7 @@ def test_every_wish_of_the_role_reaches_the_plan() -> None:
     rails = [{"name": "rail0", "match": {"mac": "52:54:00:aa:bb:01"}, "address": "10.0.0.1/24"}]
     spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": rails, "expect": {"rate_gbps": 400}}, "n1")
     assert spec is not None, findings
-    found = nccl_wishes(spec)
+    found = BENCHMARKS["nccl_tests"].wishes(spec)
     assert {key.name for key in NCCL_TESTS} <= set(found)
     assert (found["rails"], found["rate_gbps"], found["fabric"], found["transport"]) == (1, 400, "roce", "")
 
