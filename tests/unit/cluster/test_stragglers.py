@@ -93,6 +93,14 @@ def test_by_how_much_and_how_often() -> None:
     assert late_ranks(waits({0: own[0], 1: [10.0] * 5 + [11.0] * 11}), STEP) == [], "11 of 16 are less than three of four"
 
 
+def test_less_than_half_a_millisecond_is_how_a_host_launches() -> None:
+    """As two healthy H100 of one node were seen: 12 % of a step of two milliseconds."""
+    for own, late in ((1.74, []), (2.1, [0])):
+        found = late_ranks(waits({0: [own] * FEWEST, 1: [1.5] * FEWEST}), 2.0)
+        assert found is not None
+        assert [item.rank for item in found] == late
+
+
 @pytest.mark.parametrize(("told", "step"), [
     ({}, STEP), ({0: [1.0] * 64}, STEP), ({0: [1.0] * 15, 1: [1.0] * 64}, STEP), ({0: [0.0] * 64, 1: [0.0] * 64}, 0.0),
 ])
