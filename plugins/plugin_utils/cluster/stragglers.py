@@ -23,7 +23,7 @@ FEWEST = 16  # collectives; of fewer the share says little
 
 
 class Late(NamedTuple):
-    """``often``: in so many collectives by at least ``LEAST`` of a step and ``LEAST_MS``; ``ms`` and ``most``: in the median and at most."""
+    """``often``: in so many collectives by at least ``LEAST`` of a step and ``LEAST_MS``; ``ms``, ``most``: median and most."""
 
     rank: int
     ms: float
