@@ -20,6 +20,7 @@ HEARTBEAT = 64 * 1024
 WORD = 4  # bytes, which these count (IBTA, and Ethernet's drivers after it)
 DATA = ("port_xmit_data", "port_rcv_data")
 IDLE, BUSY = 0.05, 0.5  # shares of a core
+IDLE_GPU, BUSY_GPU = 5, 95  # percent of a second with a kernel; NCCL's wait on the GPU, so that two H100 in a collective show 100
 ASKING = 0.1  # of its CPU time in the kernel: a loop of user code has a hundredth, Open MPI's poll(2) four fifths (molecule/diagnose)
 XID_PID = re.compile(r"\bpid='?([0-9]{1,10})\b")
 SHOWN = 8  # of those that are named in a line
@@ -120,6 +121,8 @@ def _judged_still(ranks: Sequence[Rank], kinds: set[str], longer: str, ras: Any)
     """Somebody waits, or nothing moves; nobody is away, stopped or stuck."""
     if named := _behind(ranks) or _by_ras(ranks, ras):
         return _hangs(ranks, named, [])
+    if named := _idle_gpus(ranks):
+        return _hangs(ranks, named, [f"whether it hangs or is slow: {longer}"])
     if UNCLEAR in kinds:
         return _unknown(ranks, "sockets of its processes could not be read", ["root with CAP_SYS_PTRACE, and ss (iproute2), there"])
     if named := _left_over(ranks):
@@ -190,6 +193,16 @@ def _behind(ranks: Sequence[Rank]) -> list[dict[str, Any]]:
             return [_named(rank, f"its last is {_collective(entry)} ({entry['state']}), others are in {_collective(first)}")
                     for rank, entry in late]
     return []
+
+
+def _idle_gpus(ranks: Sequence[Rank]) -> list[dict[str, Any]]:
+    """Who has launched nothing while a kernel runs on the GPUs of all others: a collective, which waits for it. All processes may spin."""
+    idle = [rank for rank in ranks if rank.row["gpus"] and max(rank.row["gpus"]) <= IDLE_GPU]
+    busy = [rank for rank in ranks if rank.row["gpus"] and min(rank.row["gpus"]) >= BUSY_GPU]
+    if not idle or len(idle) > len(busy) or len(idle) + len(busy) < len(ranks):
+        return []
+    why = "its GPU is idle, and a kernel runs on those of all others"
+    return [_named(rank, f"{WHY[rank.kind]}; {why}" if rank.kind in (COMPUTES, SLEEPS) else why) for rank in idle]
 
 
 def _by_ras(ranks: Sequence[Rank], document: Any) -> list[dict[str, Any]]:

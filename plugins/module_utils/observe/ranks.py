@@ -23,6 +23,7 @@ NETWORKS = 16  # network namespaces of a node that are asked for sockets
 ENVIRON = 1024 * 1024  # bytes
 SS_LIMIT = 32 * 1024 * 1024
 FRAMES, XIDS, LEVELS = 12, 20, 16
+SMI_SECONDS = 10.0
 TICKS = 100  # a second: USER_HZ, the same on every architecture that we know (proc_pid_stat(5))
 # Who numbers the ranks, the innermost launcher first: torchrun, Open MPI, PMIx, MPICH, Slurm. With each, what names their number.
 NUMBERED = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
@@ -67,14 +68,18 @@ def observe_ranks(host: Host, wanted: Wanted, seconds: float, sleep: Callable[[f
     ports = [(hca, int(port)) for hca in host.listdir(CLASS_INFINIBAND) for port in host.listdir("%s/%s/ports" % (CLASS_INFINIBAND, hca))]
     before = [hca_counters(host, hca, port, COUNTERS) for hca, port in ports]
     looks: List[Dict[int, Dict[str, Any]]] = []
+    gpus = [gpu_use(host)] if workers else []
     for turn in range(LOOKS if workers else 0):
         sleep(seconds / (LOOKS - 1) if turn else 0)
         table = socket_tables(host, pids)
         looks.append({worker.pid: look(host, worker, table, sockets[worker.pid]) for worker in workers})
+    gpus += [gpu_use(host)] if gpus and gpus[0] else []  # one that hangs is not waited for twice
     counters = [{"hca": hca, "port": port, "growth": _growth(old, hca_counters(host, hca, port, COUNTERS))}
                 for (hca, port), old in zip(ports, before)]
     return {
-        "ranks": [told(host, worker, numbering, [each[worker.pid] for each in looks]) for worker in workers], "counters": counters,
+        "ranks": [dict(told(host, worker, numbering, [each[worker.pid] for each in looks]),
+                       gpus=[each[worker.pid] for each in gpus if worker.pid in each]) for worker in workers],
+        "counters": counters,
         "xids": xids(host.run(("dmesg",)).out, min(worker.start for worker in workers) // TICKS) if workers else [],
     }
 
@@ -143,6 +148,23 @@ def look(host: Host, worker: Process, table: Optional[Table], inodes: Optional[L
         "sockets": None if table is None or inodes is None else {inode: table[inode] for inode in inodes if inode in table},
         "stuck": {thread for thread in threads if (host.read(thread + "/stat", 4096) or "").rpartition(")")[2].split()[:1] == ["D"]},
     }
+
+
+def gpu_use(host: Host) -> Dict[int, int]:
+    """pid -> the share of the last second in which a kernel ran on its GPU, in percent: NCCL's own kernels wait there for the others."""
+    if host.which("nvidia-smi") is None:
+        return {}
+    use: Dict[str, int] = {}
+    found: Dict[int, int] = {}
+    for query, field in (("gpu", "uuid,utilization.gpu"), ("compute-apps", "pid,gpu_uuid")):
+        answer = host.run(("nvidia-smi", "--query-%s=%s" % (query, field), "--format=csv,noheader,nounits"), SMI_SECONDS)
+        for line in answer.out.splitlines() if answer.ok else ():
+            first, _comma, second = [part.strip() for part in line.partition(",")]
+            if query == "gpu" and is_digits(second):
+                use[first] = min(int(second), 100)
+            elif is_digits(first) and second in use:
+                found[int(first)] = max(use[second], found.get(int(first), 0))
+    return found
 
 
 def told(host: Host, worker: Process, numbering: Sequence[str], looks: Sequence[Dict[str, Any]]) -> Dict[str, Any]:

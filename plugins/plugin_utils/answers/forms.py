@@ -159,7 +159,7 @@ SOURCE = maybe({"artifact?": str, "version?": str, "url": TEXT, "sha256": maybe(
 SEEN_RANK = {
     "rank": WHOLE, "size": WHOLE, "step": TEXT, "pid": int, "name": str, "states": Text(r"[A-Za-z]{1,16}", "letters of states"),
     "waits": [str], "busy": [float], "cpu": float, "system": float, "switches": int, "moved": WHOLE, "unread": int, "stack": [str],
-    "nccl": bool, "began_on": TEXT,
+    "nccl": bool, "began_on": TEXT, "gpus": [Whole(0, 100)],
     "recorded": maybe([{"group": str, "seq": int, "op": str, "state": Choice("scheduled", "started", "completed")}]),
 }
 SEEN_RANKS = {"ranks": [SEEN_RANK], "counters": [{"hca": str, "port": int, "growth": Map(int)}], "xids": [str]}

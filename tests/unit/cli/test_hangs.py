@@ -12,7 +12,7 @@ from railwright.hangs import COMPUTES, ENDED, POLLS, SLEEPS, STOPPED, STUCK, UNC
 Row = dict[str, Any]
 IDLE = {
     "size": 2, "step": "0", "name": "python3", "states": "SSSSSS", "waits": ["futex_do_wait"], "busy": [0.09, 0.04, 0.15, 0.14, 0.08],
-    "cpu": 0.002, "system": 0.5, "switches": 0, "moved": 0, "unread": 0, "stack": [], "nccl": False, "recorded": None,
+    "cpu": 0.002, "system": 0.5, "switches": 0, "moved": 0, "unread": 0, "stack": [], "nccl": False, "recorded": None, "gpus": [],
 }
 SPINS = {"states": "RRRRRR", "waits": ["0"], "busy": [0.98, 1.02, 1.0, 0.95, 1.04], "cpu": 0.06}
 # What gloo and Open MPI showed on two nodes, and others of the same kinds.
@@ -52,6 +52,21 @@ def test_what_a_rank_does(kind: str) -> None:
     ({"states": "SSSRSS"}, WORKS), ({"cpu": 0.3}, WORKS), ({"states": "DDSDDD"}, WORKS), ({"waits": ["0", "hrtimer_nanosleep"]}, WAITS)])
 def test_waits_only_who_does_nothing_else(more: Row, kind: str) -> None:
     assert [each.kind for each in seen_ranks(site(rank(0, **more)))] == [kind]
+
+
+@pytest.mark.parametrize("kind", [SLEEPS, COMPUTES, UNCLEAR])
+def test_the_rank_with_an_idle_gpu_is_awaited(kind: str) -> None:
+    """As two H100 showed it: who waits in CUDA burns a core too."""
+    busy, idle = rank(0, COMPUTES, nccl=True, gpus=[100, 100]), rank(1, kind, nccl=True, gpus=[0, 0])
+    judgement = found(busy, idle)
+    assert (judgement.status, names(judgement)) == ("hangs", [1])
+    assert judgement.awaited[0]["why"].endswith("its GPU is idle, and a kernel runs on those of all others")
+
+
+@pytest.mark.parametrize(("first", "second"), [([100, 100], [100, 100]), ([0, 0], [0, 0]), ([100, 100], [0, 40]), ([100, 100], [])])
+def test_gpus_that_are_alike_or_unread_part_nobody(first: list[int], second: list[int]) -> None:
+    judgement = found(rank(0, COMPUTES, nccl=True, gpus=first), rank(1, COMPUTES, nccl=True, gpus=second))
+    assert (judgement.status, names(judgement)) == ("unknown", [])
 
 
 def test_traffic_of_the_hca_is_progress() -> None:

@@ -16,6 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.flight_rec
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.ranks import (
     Wanted,
     choose_workers,
+    gpu_use,
     job_processes,
     observe_ranks,
     parse_sockets,
@@ -170,3 +171,14 @@ def test_a_dump_of_an_earlier_job_says_nothing(make_tree: MakeTree, tmp_path: Pa
     assert recorded(host, 10, 1, env, 4e9) is None
     assert recorded(host, 10, None, env, 0.0) is None
     assert recorded(host, 10, 1, {"TORCH_FR_DUMP_TEMP_FILE": "fr/rank_"}, 0.0) is None
+
+
+def test_the_gpu_of_a_process_and_how_busy_it_is(make_tree: MakeTree) -> None:
+    """Of two GPUs of one process the busier; what has another form says nothing."""
+    assert gpu_use(make_tree({})) == {}
+    asked = "cmd/nvidia-smi_--query-%s_--format=csv,noheader,nounits"
+    tree = make_tree({
+        asked % "gpu=uuid,utilization.gpu": "GPU-a, 100\nGPU-b, 0\nGPU-c, [N/A]\n",
+        asked % "compute-apps=pid,gpu_uuid": "240, GPU-a\n241, GPU-b\n241, GPU-a\n242, GPU-c\n243, GPU-b\nx, GPU-a\n",
+    })
+    assert gpu_use(tree) == {240: 100, 241: 100, 243: 0}
