@@ -83,6 +83,10 @@ def command(
     place = last_journal(session) if resume else journals() / f"{site_name(session.inventory)}-{session.id}.jsonl"
     left_out = {} if busy or resume else at_work(session, judged)
     sites, outcome = measurable(session, judged, left_out)
+    if len(sites) < 2:
+        end = concluded(outcome, lambda _host: {}, lambda _nodes: {}, codes=[ExitCode.FAILED])
+        why = f"{len(sites)} of {len(judged.inventory.hosts)} nodes can be measured, and two are needed"
+        session.finish(end, lambda: nothing(outcome, why))
     rails = shared_rails(sites)
     run = f"isolate-{hashlib.sha256(place.name.encode()).hexdigest()[:16]}"  # the same for a search that goes on
     tool, launcher = launcher_of(session, judged, sites, tool, rails, run, at_once, resumed=resume)
@@ -184,7 +188,7 @@ def shared_rails(sites: Mapping[str, Site]) -> list[str]:
     names = [[str(rail["name"]) for rail in site.view["rails"]] for site in sites.values()]
     shared = [name for name in names[0] if all(name in others for others in names)] if names else []
     if not shared:
-        raise InputError("there is no rail that all nodes share by name, and so nothing to compare" if names else "no node answered")
+        raise InputError("no rail has the same name on all nodes, so there is nothing to compare; allowed: rails of one name on all nodes")
     return shared
 
 
@@ -225,6 +229,13 @@ def as_verdict(finding: Finding) -> dict[str, Any]:
     node = finding.nodes[0] if len(finding.nodes) == 1 else ""
     return {"check": "isolate.part", "node": node, "hca": None, "port": None, "subject": finding.rail or finding.leaf or finding.kind,
             "status": status, "expected": "like the others", "found": round(finding.share, 3), "message": finding.text}  # fmt: skip
+
+
+def nothing(outcome: RunOutcome, why: str) -> None:
+    for _name, host in sorted(outcome.hosts.items()):
+        if host.status != "ok":
+            heading(host)
+    console.say(f"nothing was measured: {why}")
 
 
 def show(found: Outcome, outcome: RunOutcome, document: Mapping[str, Any]) -> None:

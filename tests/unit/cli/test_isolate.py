@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""`railwright isolate` before it measures: what is bad input, and what is left where too few nodes answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from railwright.cli.main import run
+from railwright.scan import scan
+from railwright.scan.faults import Unreachable
+from repo import ROOT
+
+SITE = str(ROOT / "inventories/roce")
+
+
+class Away:
+    """Nobody answers."""
+
+    classical: frozenset[str] = frozenset()
+
+    async def hear(self, *_asked: Any) -> Any:
+        raise Unreachable("no route to host")
+
+    async def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("--limit", "node1"), "isolate measures nodes against each other, and one node is all that was given"),
+    (("--resume",), "--resume: no search of this inventory was interrupted"),
+    (("--drain",), "upgrade_scheduler of node1, node2 is none: --drain needs a scheduler"),
+    (("--tool", "iperf"), "--tool iperf: is no such tool; allowed: auto, perftest, nccl"),
+])
+def test_bad_input_is_one_line(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert run(["isolate", "-i", SITE, *arguments]) == 64
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_without_two_nodes_nothing_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(scan, "TRANSPORT", lambda _logins, _word: Away())
+    assert run(["isolate", "-i", SITE]) == 3
+    assert "nothing was measured: 0 of 2 nodes can be measured, and two are needed" in capsys.readouterr().out
+    assert list(tmp_path.glob("railwright/isolate/*")) == []
