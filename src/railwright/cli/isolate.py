@@ -16,6 +16,7 @@ from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import Judged, Session, concluded, heading, node_counts
 from railwright.exitcodes import ExitCode, InputError, RunError
+from railwright.inventories import quoted
 from railwright.isolate import journal
 from railwright.isolate.model import TOOLS, Finding, Fleet, Options, make_fleet
 from railwright.isolate.record import isolate_document
@@ -96,7 +97,7 @@ def command(
     try:
         found, counted = searched(fleet, launcher, book, options)
     except KeyboardInterrupt:
-        console.note(f"what was measured is kept: railwright isolate -i {session.inventory} --resume goes on")
+        console.note(f"what was measured is kept: railwright isolate -i {quoted(session.inventory)} --resume goes on")
         raise
     finally:
         book.close()
