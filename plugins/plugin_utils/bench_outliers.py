@@ -10,7 +10,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
-from .cluster.outliers import WORSE, Kind, judge_alike
+from .cluster.outliers import PEERS, WORSE, Kind, judge_alike
 from .nccl_tests.plan_jobs import Node
 from .nccl_tests.verdicts import Run, job_left
 
@@ -46,6 +46,8 @@ def _setup(run: Run, kinds: Mapping[str, str]) -> list[Verdict]:
             _measured(node.name, f"{SETUP} on rank {rank}", round(median(own), 3)) for rank, own in sorted(seconds.items()))
     if not any(alike.values()):
         where = VerdictSubject("", None, None, SETUP)
+        if run.plan["ranks"] < PEERS:
+            return [verdict("cluster.outlier", where, "skipped", PEERS, run.plan["ranks"], f"{run.plan['ranks']} ranks: not enough to tell")]
         return [verdict("cluster.outlier", where, "unknown", None, None, "the logs tell no time of it: NCCL does since 2.22")]
     return [item for kind, ranks in sorted(alike.items()) if ranks for item in judge_alike(
         Kind(SETUP, f"ranks on {kind}", "s", WORSE["read_lat"], low_is_bad=False, floor=SETUP_FLOOR_S), ranks)]

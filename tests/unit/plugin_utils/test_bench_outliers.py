@@ -20,9 +20,9 @@ def line(rank: int, kernels: float = 0.3, bootstrap: float = 0.9, head: str = " 
             f"bootstrap {bootstrap:.2f}, allgathers 0.00, topo 0.02, graphs 0.00, connections 0.02, rest 0.00)\n")
 
 
-def run(logs: dict[str, str], *, local: bool = False) -> Run:
+def run(logs: dict[str, str], *, local: bool = False, ranks: int = 16) -> Run:
     nodes = [node(name) for name in logs]
-    plan = {"jobs": [{"name": "all_reduce"}], "kind": "local" if local else "openmpi4"}
+    plan = {"jobs": [{"name": "all_reduce"}], "ranks": ranks, "kind": "local" if local else "openmpi4"}
     left = {name: {"jobs": [{"name": "all_reduce", "log": log}]} for name, log in logs.items()}
     return Run(plan, nodes, {}, left, {})
 
@@ -78,6 +78,8 @@ def test_a_log_without_times_is_unknown() -> None:
     (found,) = judge_alike_runs(run({"n1": "n1:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 16 - Init COMPLETE\n"}), JOINT)
     assert (found.status, "2.22" in found.message) == ("unknown", True)
     assert judge_alike_runs(run({"n1": ""}), []) == [], "nothing ran"
+    (few,) = judge_alike_runs(run({"n1": ""}, ranks=2), JOINT)
+    assert (few.status, few.message) == ("skipped", "2 ranks: not enough to tell")
 
 
 def test_a_slow_node_among_those_that_run_by_themselves() -> None:
