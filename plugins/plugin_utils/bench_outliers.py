@@ -47,7 +47,8 @@ def _setup(run: Run, kinds: Mapping[str, str]) -> list[Verdict]:
     if not any(alike.values()):
         where = VerdictSubject("", None, None, SETUP)
         if run.plan["ranks"] < PEERS:
-            return [verdict("cluster.outlier", where, "skipped", PEERS, run.plan["ranks"], f"{run.plan['ranks']} ranks: not enough to tell")]
+            few = f"{run.plan['ranks']} ranks: not enough to tell"
+            return [verdict("cluster.outlier", where, "skipped", PEERS, run.plan["ranks"], few)]
         return [verdict("cluster.outlier", where, "unknown", None, None, "the logs tell no time of it: NCCL does since 2.22")]
     return [item for kind, ranks in sorted(alike.items()) if ranks for item in judge_alike(
         Kind(SETUP, f"ranks on {kind}", "s", WORSE["read_lat"], low_is_bad=False, floor=SETUP_FLOOR_S), ranks)]

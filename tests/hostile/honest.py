@@ -129,6 +129,11 @@ PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"
 #railwright:end
 """
 
+RANK = {
+    "rank": 0, "size": 2, "step": "0", "pid": 1234, "name": "python3", "states": "SSSSSS", "waits": ["futex_do_wait"], "busy": [0.1],
+    "cpu": 0.01, "system": 0.5, "switches": 0, "moved": 0, "unread": 0, "stack": ["[<0>] rpc_wait+0x1"], "nccl": True, "began_on": "n[1-2]",
+    "gpus": [100], "recorded": [{"group": "0", "seq": 7, "op": "all_reduce", "state": "started"}],
+}
 ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_check:verdicts": {**SAID, "verdicts": [VERDICT], "facts": FACTS, "stack": "inbox", "rails": [RAIL],
                     "gpudirect": {"path": "dmabuf", "gpus": 1, "why_not": None, "pairs": [PAIR]}},
@@ -142,7 +147,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_bench:ddp.collect": {**SAID, "collected": COLLECTED, "counters": [VERDICT], "traffic": [TRAFFIC]},
     "rdma_drain:*": {**SAID, "drains": [DRAIN]},  # the nodes that are asked for: connection/liar.py
     "rdma_check:drift": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {}, "notes": []},
-    "rdma_facts:": {**SAID, "rdma": FACTS},
+    "rdma_facts:facts": {**SAID, "rdma": FACTS},
+    "rdma_facts:ranks": {**SAID, "ranks": {"ranks": [RANK], "counters": [{"hca": "mlx5_0", "port": 1, "growth": {"port_xmit_data": 9}}],
+                                           "xids": ["NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."]}},
     "rdma_state:explain": {**SAID, "explanation": EXPLANATION},
     "rdma_state:source": {**SAID, "source": PEER_SOURCE},
     "rdma_measure:gpudirect": {**SAID, "verdicts": [VERDICT]},

@@ -14,7 +14,7 @@ MODES: dict[str, dict[str, dict[str, Any]]] = {
     },
     "rdma_check": {"verdicts": {}, "drift": {}},
     "rdma_drain": {"inspect": {"alone": True}},
-    "rdma_facts": {"": {}},
+    "rdma_facts": {"facts": {}, "ranks": {"process": "python3"}},
     "rdma_measure": {"ping": {"schedule": {"peers": {}, "rounds": []}, "check": "checked"}, "gpudirect": {"check": "checked"}},
     "rdma_packages": {"check": {"plan": PLAN}},
     "rdma_prefix": {

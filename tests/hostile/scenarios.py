@@ -61,6 +61,8 @@ MOUNT = {"unit": "srv-nccl.mount", "file": "/etc/systemd/system/srv-nccl.mount",
 SCENARIOS = (
     Scenario("facts", "facts"),
     Scenario("drift", "drift"),
+    Scenario("diagnose", "diagnose", {"diagnose_process": "python3"}),
+    Scenario("scheduler_state", "scheduler_state", SLURM, joint=True),
     Scenario("explain", "explain"),
     Scenario("container_flags", "container_flags"),
     Scenario("restore_points", "restore_points"),
@@ -88,6 +90,7 @@ SCENARIOS = (
     Scenario("ssh_mesh", "ssh_mesh", joint=True),
     Scenario("nccl_tests", "nccl_tests", BUILDING, joint=True),
     Scenario("nccl_tests_local", "nccl_tests", PREBUILT, MADE, joint=True),
+    Scenario("nccl_tests_programs", "nccl_tests_programs", PREBUILT, MADE, joint=True),
     Scenario("nccl_tests_nfs", role("nccl_tests", "nfs", __nccl_tests_build_inspect={"node": {"mount": MOUNT}}),
              {"nccl_tests_path": "/srv/nccl"}),
     Scenario("ddp_benchmark", "ddp_benchmark", {"ddp_benchmark_python": "/usr/bin/python3"}, joint=True),
@@ -107,7 +110,11 @@ def answers(scenario: Scenario, texts: dict[str, str]) -> dict[str, str]:
 
 # What each play asks honest nodes for; make test-hostile holds it against the plays.
 ASKS = {
-    "facts": "rdma_facts:",
+    "facts": "rdma_facts:facts",
+    "diagnose": "rdma_facts:ranks",
+    "scheduler_state": "rdma_drain:inspect",
+    "nccl_tests_programs":
+        "rdma_bench:nccl_tests.inspect rdma_prefix:nccl_tests.inspect rdma_prefix:nccl_tests.state rdma_prefix:nccl_tests.verify",
     "drift": "rdma_check:drift",
     "explain": "rdma_state:explain",
     "container_flags": "rdma_state:container",

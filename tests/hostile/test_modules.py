@@ -25,6 +25,8 @@ EACH = 39 if SCALE == 1 else 65  # short answers have no more
 # Asked only in plays of several nodes, or by an action of Ansible's that asks more than its module: test_plays.py.
 ELSEWHERE = {
     "rdma_packages:failed", "rdma_measure:start", "rdma_measure:run", "rdma_measure:stop", "rdma_bench:nccl_tests.start",
+    "rdma_facts:",  # facts, where no mode is named
+    "rdma_facts:job", "rdma_measure:sample", "rdma_bench:nccl_tests.pairs",  # over our own ssh alone: tests/unit/isolate, tests/unit/cli
     "rdma_ssh_mesh:key", "rdma_drain:", "raw:", "reboot:", "unarchive:", "wait_for_connection:",
 }  # fmt: skip
 PARTS = 2 * SCALE  # of the modules: two processes share the work, and a play of thousands of hosts costs more than its share

@@ -20,7 +20,7 @@ from tests.hostile.lies import Lie
 from tests.hostile.test_modules import told
 
 SEND, MARK = "\n#railwright WORD send\n", "\n#railwright WORD "
-KEYS = {"drift": "rdma_check:drift", "facts": "rdma_facts:", "plan": "rdma_state:plan"}
+KEYS = {"drift": "rdma_check:drift", "facts": "rdma_facts:facts", "plan": "rdma_state:plan"}
 # What OpenSSH is asked, and where it and we read how: no key is.
 USUAL = ("subprocess.Popen ('ssh', ['ssh', ", "read ~/.ssh/config")
 SEARCH = re.compile(r"'(/usr/bin/)?(gcc|ld|cc)'.*-l(lib)?oqs'")  # asyncssh looks for a library of key exchanges when it is imported
