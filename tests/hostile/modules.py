@@ -54,7 +54,8 @@ VARIABLES: dict[str, Any] = {
         "run": "x", "hosts": ["{{ inventory_hostname }}"], "master": "127.0.0.1", "port": 29500, "backend": "gloo", "steps": 1, "warmup": 1,
         "batch": 1, "timeout_s": 60, "nodes": "{{ {inventory_hostname: {'user': 'mpi'}} }}"}},
     "__nccl_tests_plan": {"plan": {
-        "run": "x", "user": "mpi", "launch": ["{{ inventory_hostname }}"], "probe": JOB, "jobs": [JOB], "hostfile": "", "cancel": None}},
+        "run": "x", "user": "mpi", "launch": ["{{ inventory_hostname }}"], "probe": JOB, "jobs": [JOB], "hostfile": "", "cancel": None,
+        "between_nodes": True}},
     "__ssh_mesh_plan": {"mesh": {
         "members": [], "origin": "{{ inventory_hostname }}", "generate": False, "public_key": MESH_KEY, "generation": 1, "serial": 1,
         "receivers": [], "holders": []}},
