@@ -8,6 +8,7 @@ for either: that goes by a pipe of the process, or by a signal.
 
 import io
 import pickle
+import resource
 import stat
 from typing import Any, Dict, List, NoReturn, Optional
 
@@ -19,6 +20,7 @@ VARIABLES = PREFIXES + ("XDG_CACHE_HOME", "HOME")
 LIMIT = 64 * 1024 * 1024  # bytes: 2,000 entries with their stacks are some megabytes
 GROUPS = 32
 DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError, MemoryError, RecursionError)
+MEMORY = 2 << 30  # bytes of this process meanwhile: one opcode can ask for a memo of 16 GB, and a node out of memory kills its ranks
 STATES = ("scheduled", "started", "completed")
 
 
@@ -47,10 +49,21 @@ def recorded(host: Host, pid: int, rank: Optional[int], env: Dict[str, str], sin
     return None
 
 
+def _loaded(dump: bytes) -> Any:
+    """What is in it. Raises DAMAGED, MemoryError among them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    bounds = [bound for bound in (soft, hard, MEMORY) if bound != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_AS, (min(bounds), hard))
+    try:
+        return _Data(io.BytesIO(dump)).load()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
 def last_collectives(dump: bytes) -> Optional[List[Dict[str, Any]]]:
     """None for what is no dump."""
     try:
-        entries = mapping(_Data(io.BytesIO(dump)).load()).get("entries")
+        entries = mapping(_loaded(dump)).get("entries")
     except DAMAGED:
         return None
     last: Dict[str, Dict[str, Any]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -182,3 +183,11 @@ def test_the_gpu_of_a_process_and_how_busy_it_is(make_tree: MakeTree) -> None:
         asked % "compute-apps=pid,gpu_uuid": "240, GPU-a\n241, GPU-b\n241, GPU-a\n242, GPU-c\n243, GPU-b\nx, GPU-a\n",
     })
     assert gpu_use(tree) == {240: 100, 241: 100, 243: 0}
+
+
+def test_a_dump_that_asks_for_sixteen_gigabytes_gets_none() -> None:
+    """A memo of 2^30 places, in eight bytes: the node would kill ranks for want of memory. Afterwards the process is as free as before."""
+    before = resource.getrlimit(resource.RLIMIT_AS), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert last_collectives(b"\x80\x02K\x01r\xff\xff\xff\x3f.") is None
+    assert resource.getrlimit(resource.RLIMIT_AS) == before[0]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before[1] < 2 << 20  # kB
