@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.baselin
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
-from railwright.cli.session import Session, heading, node_counts
+from railwright.cli.session import Session, failed_headings, node_counts
 from railwright.cli.validate import All, conclusion
 from railwright.events import RunOutcome
 from railwright.exitcodes import CommandError, InputError
@@ -183,9 +183,7 @@ def show_bench(outcome: RunOutcome, *, every: bool) -> None:
         show_figures(outcome.bench)
     if outcome.ddp is not None:
         show_ddp(outcome.ddp)
-    for _name, host in sorted(outcome.hosts.items()):
-        if host.status != "ok":
-            heading(host)
+    failed_headings(outcome)
     verdicts.show_verdicts(outcome.verdicts, passes=every)
     console.say(nodes_line(node_counts(outcome)))
 

@@ -14,11 +14,11 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.text impor
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
-from railwright.cli.session import Judged, Session, concluded, heading, node_counts
+from railwright.cli.session import Judged, Session, concluded, failed_headings, node_counts
 from railwright.exitcodes import ExitCode, InputError, RunError
 from railwright.inventories import quoted
 from railwright.isolate import journal
-from railwright.isolate.model import TOOLS, Finding, Fleet, Options, make_fleet
+from railwright.isolate.model import QUIET, TOOLS, Finding, Fleet, Options, make_fleet
 from railwright.isolate.record import isolate_document
 from railwright.isolate.solve import Outcome, Search
 from railwright.runs import site_name
@@ -53,7 +53,6 @@ DRAIN_HELP = "Keep new jobs from the nodes that a finding blames, through the in
 BUSY_HELP = "Measure nodes on which jobs run, too."
 TOOL_HELP = "perftest, nccl or auto: nccl-tests, which are brought to the nodes, where each has GPUs and a launcher (mpirun, srun)."
 SHOWN = 5  # nodes that are left out, each with its reason
-BLAMED = ("node", "rail", "direction", "pair", "leaf", "plane", "flapping", "late gpu", "hang")
 
 Minutes = Annotated[float, typer.Option("--minutes", min=1, max=1440, metavar="N", help=MINUTES_HELP)]
 Rounds = Annotated[int, typer.Option("--rounds", min=1, max=100, metavar="N", help=ROUNDS_HELP)]
@@ -93,15 +92,16 @@ def command(
     tool, launcher = launcher_of(session, judged, sites, tool, rails, run, at_once, resumed=resume)
     nodes = journal.begun_with(place) if resume else tuple(launcher.nodes)
     fleet = make_fleet(nodes, rails, leaves_of(judged, nodes), tool)
-    book, options = journal.reopen(place, fleet) if resume else new_journal(place, fleet, Options(minutes, rounds, seed, samples or 0))
+    options = Options(minutes, rounds, seed, samples or 0)
+    book, options = journal.reopen(place, fleet) if resume else (journal.create(place, fleet, options), options)
     try:
-        found, counted = searched(fleet, launcher, book, options)
+        found = Search(fleet, launcher, book, options, console.note).run()
     except KeyboardInterrupt:
         console.note(f"what was measured is kept: railwright isolate -i {quoted(session.inventory)} --resume goes on")
         raise
     finally:
         book.close()
-    outcome.verdicts = [*map(as_verdict, found.findings), *counted]
+    outcome.verdicts = [*map(as_verdict, found.findings), *launcher.grown.verdicts()]
     document = isolate_document(fleet, measured(place, fleet), found)
     if drained:
         document["drained"] = [row._asdict() for row in drain(session, reasons_of(session.id, found.findings))]
@@ -123,10 +123,6 @@ def last_journal(session: Session) -> Path:
     if not found:
         raise InputError("--resume: no search of this inventory was interrupted; allowed: a new one, without --resume")
     return found[-1]
-
-
-def new_journal(place: Path, fleet: Fleet, options: Options) -> tuple[journal.Journal, Options]:
-    return journal.create(place, fleet, options), options
 
 
 def measured(place: Path, fleet: Fleet) -> tuple[journal.Done, ...]:
@@ -219,30 +215,20 @@ def launcher_of(
     return "perftest", PerftestLauncher(sites, at_once, console.note)
 
 
-def searched(
-    fleet: Fleet, launcher: PerftestLauncher | NcclLauncher, book: journal.Journal, options: Options
-) -> tuple[Outcome, list[dict[str, Any]]]:  # fmt: skip
-    return Search(fleet, launcher, book, options, console.note).run(), launcher.grown.verdicts()
-
-
 def as_verdict(finding: Finding) -> dict[str, Any]:
-    status = "fail" if finding.kind in BLAMED else "unknown"
+    status = "unknown" if finding.kind in QUIET else "fail"
     node = finding.nodes[0] if len(finding.nodes) == 1 else ""
     return {"check": "isolate.part", "node": node, "hca": None, "port": None, "subject": finding.rail or finding.leaf or finding.kind,
             "status": status, "expected": "like the others", "found": round(finding.share, 3), "message": finding.text}  # fmt: skip
 
 
 def nothing(outcome: RunOutcome, why: str) -> None:
-    for _name, host in sorted(outcome.hosts.items()):
-        if host.status != "ok":
-            heading(host)
+    failed_headings(outcome)
     console.say(f"nothing was measured: {why}")
 
 
 def show(found: Outcome, outcome: RunOutcome, document: Mapping[str, Any]) -> None:
-    for _name, host in sorted(outcome.hosts.items()):
-        if host.status != "ok":
-            heading(host)
+    failed_headings(outcome)
     for finding in found.findings:
         console.say(console.styled(finding.kind, "node"), finding.text)
     if found.stopped:

@@ -324,6 +324,13 @@ def heading(host: HostOutcome, text: str = "", judged: str = "ok") -> None:
     console.say(console.styled(host.name, "node"), console.styled(judged if host.status == "ok" else host.status), shown + where)
 
 
+def failed_headings(outcome: RunOutcome) -> None:
+    """The nodes that did not get to their end, each with why."""
+    for _name, host in sorted(outcome.hosts.items()):
+        if host.status != "ok":
+            heading(host)
+
+
 PARTS = ("sys", "proc", "etc", "var", "lib", "usr", "boot", "cmd")  # docs/reference/facts.md: what a captured tree holds
 Sysroot = Annotated[Path | None, option("--sysroot", metavar="DIR", help="Read a captured tree (sys/, proc/, cmd/ …), not a live node.")]
 

@@ -89,8 +89,8 @@ class Finding(NamedTuple):
     evidence: tuple[Evidence, ...] = ()
 
 
-# `unclear` and `unmeasured` blame nobody.
-KINDS = ("leaf", "plane", "node", "rail", "direction", "pair", "flapping", "late gpu", "hang", "unclear", "unmeasured")
+QUIET = ("unclear", "unmeasured")  # they blame nobody
+KINDS = ("leaf", "plane", "node", "rail", "direction", "pair", "flapping", "late gpu", "hang", *QUIET)
 
 
 class Options(NamedTuple):

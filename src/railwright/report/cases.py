@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
+from railwright.isolate.model import QUIET
 from railwright.report import isolate as search
 from railwright.report.text import value_text, xml_text
 from railwright.runs import Run
@@ -52,7 +53,7 @@ def _searched(document: dict[str, Any]) -> Iterator[Case]:
     for row in document["findings"]:
         node = row["nodes"][0] if len(row["nodes"]) == 1 else CLUSTER
         name = f"{row['kind']} {row['rail'] or row['leaf'] or ' and '.join(row['nodes'][:2])}".strip()
-        yield Case(node, "isolate", name, "unknown" if row["kind"] in search.QUIET else "failed", row["text"], "", "")
+        yield Case(node, "isolate", name, "unknown" if row["kind"] in QUIET else "failed", row["text"], "", "")
     measured = {node for ends in search.pairs(document) for node in ends}
     for node in sorted({*document["nodes"]} - {node for row in document["findings"] for node in row["nodes"]}):
         result, message = ("passed", "") if node in measured else ("unknown", "was not measured")

@@ -21,7 +21,6 @@ Rows = list[tuple[str, ...]]
 
 PICTURE = "isolate-pairs"  # the file of plot.py's heat map
 SHOWN = 20  # pairs
-QUIET = ("unclear", "unmeasured")  # they blame nobody
 
 
 class Worst(NamedTuple):

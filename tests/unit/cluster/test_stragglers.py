@@ -120,7 +120,7 @@ def trained(directory: Path, slow_rank: str, ranks: int = 2) -> list[Any]:
     """The benchmark of the role under real torch with gloo; its verdicts on arrivals."""
     python = torch_python()
     if python is None:
-        pytest.skip("no torch here")
+        pytest.skip("no torch here")  # 200 MB or more; the lab has it, and does the same (tests/lab/test_ddp.py)
     (directory / "first").mkdir()
     (directory / "first/sitecustomize.py").write_text(DELAY, encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as listener:
