@@ -14,10 +14,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleError
+from ansible.inventory import data
 from ansible.inventory.manager import InventoryManager, split_host_pattern
 from ansible.plugins.loader import init_plugin_loader
 from ansible.utils.collection_loader import AnsibleCollectionConfig
@@ -147,6 +149,8 @@ def _load(path: Inventories, limit: str | None, index: Index, said: list[str]) -
 
 def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
     """Ansible's inventory manager. What its plugins said against a file goes to the terminal only; here it is the error."""
+    directory = data.basedir
+    data.basedir = lru_cache(directory)  # asked for each host; three looks at the disk every time
     try:
         return kind(loader=loader, sources=[str(one.absolute()) for one in path])
     except AnsibleError as error:
@@ -160,6 +164,8 @@ def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
         places = [word[:-1].rpartition(":") for word in why.split() if word[:1] == "/" and word[-1:] == ":"]
         at = next(((file, int(line)) for file, _colon, line in places if is_digits(line)), (None, None))
         raise InputError(f"{path}: is not an inventory: {why[:300]}; allowed: YAML or INI as Ansible reads it", *at) from error
+    finally:
+        data.basedir = directory
 
 
 def _managed(manager: Any, path: Inventories, limit: str | None) -> list[Any]:
@@ -239,13 +245,16 @@ def _of_plugin(reason: str) -> str:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Millions of values that all stay: looking for garbage among them, again and again, takes a third of the time."""
+    """Millions of values that all stay: looking for garbage among them, again and again, takes a third of the time. Nor is it looked for
+    afterwards: what is there by then is let go of by its last user, or with the process.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            gc.freeze()
             gc.enable()
 
 

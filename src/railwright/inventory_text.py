@@ -8,9 +8,9 @@ each stands for a value of its own is what the parser says of the first host. Wh
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,18 +22,48 @@ from railwright.inventory_values import NOT_STATIC, static
 
 LONG = 1 << 17  # characters; of less nobody waits for the parser
 SHORTER = 0.5  # of the text that is left, at most
-HEAD = r'(?P<quote>"?)(?P<name>[A-Za-z][A-Za-z0-9_.-]*)(?P=quote):(?P<brace> \{)?\n'
+NAME = r"[A-Za-z][A-Za-z0-9_.-]*"
+HEAD = rf'(?P<quote>"?)(?P<name>{NAME})(?P=quote):(?P<brace> \{{)?\n'
 HEADS = re.compile(rf"^( *){HEAD}", re.MULTILINE)
 NOT_TEXT = re.compile(r"y|n|yes|no|on|off|true|false|null", re.IGNORECASE)
 CLEAN = re.compile(r"[A-Za-z0-9_ .:/@+,{}\[\]\"'\n-]*")
 QUOTED = r"[A-Za-z0-9_ .:/@+-]*"
-PLAIN = (
-    r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?:/[0-9]{1,2})?|[A-Za-z][A-Za-z_./-]*[0-9][A-Za-z0-9_./-]*"
-    r"|(?=[0-9:]*[a-f])[0-9a-f]+(?::[0-9a-f]+)+(?:\.[0-7])?|0[0-9]{0,8}(?::[0-9]{1,9}){1,9}"
-)
+PLAIN = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?:/[0-9]{1,2})?|[A-Za-z][A-Za-z_./-]*[0-9][A-Za-z0-9_./-]*"
+COLONS = r"(?=[0-9:]*[a-f])[0-9a-f]+(?::[0-9a-f]+)+(?:\.[0-7])?|0[0-9]{0,8}(?::[0-9]{1,9}){1,9}"
 WITHIN = r"[A-Za-z0-9_.:/@+\"'-]"
-TOKEN = re.compile(rf"""((?<=[ \[{{,])(?:"{QUOTED}"|'{QUOTED}')|(?<!{WITHIN})(?:{PLAIN})(?!{WITHIN}))(?! *:)""")
+TOKEN = re.compile(rf"""((?<=[ \[{{,])(?:"{QUOTED}"|'{QUOTED}')|(?<!{WITHIN})(?:{PLAIN}|{COLONS})(?!{WITHIN}))(?! *:)""")
 QUOTES = "\"'"
+MANY = 50  # hosts of one form: from then on a pattern of its own pays
+
+
+class Form(NamedTuple):
+    """What hosts have in common whose lines differ in plain scalars only."""
+
+    quote: str  # about the name
+    brace: str | None
+    comma: str | None
+    texts: tuple[str, ...]  # around the scalars
+    kinds: tuple[str | bool, ...]  # of each scalar: its quote, or whether there are colons in it
+
+    def pattern(self, indent: str) -> re.Pattern[str]:
+        """Of such a host: its name, and its scalars."""
+        groups: dict[str | bool, str] = {True: f"({COLONS})", False: f"({PLAIN})"}
+        groups |= {quote: f"{quote}({QUOTED}){quote}" for quote in QUOTES}
+        scalars = "".join(groups[kind] + re.escape(text) for kind, text in zip(self.kinds, self.texts[1:], strict=True))
+        end = rf"{indent}\}}{self.comma}\n" if self.brace else rf"(?!{indent} +\S)"
+        head = rf"{indent}{self.quote}({NAME}){self.quote}:{re.escape(self.brace or '')}\n"
+        return re.compile(f"{head}{re.escape(self.texts[0])}{scalars}{end}")
+
+
+class Host(NamedTuple):
+    """The lines of one host."""
+
+    name: str
+    begin: int
+    end: int
+    form: Form | None  # None: not to be told by its form
+    words: Sequence[str]  # its plain scalars
+    body: str
 
 
 class Slot(NamedTuple):
@@ -50,7 +80,7 @@ class First:
     line: int  # in the file, from 0
     column: int
     body: str
-    followers: dict[str, tuple[int, list[str]]] = field(default_factory=dict)  # name: line in the file, scalars
+    followers: dict[str, tuple[int, Sequence[str]]] = field(default_factory=dict)  # name: line in the file, scalars
     path: tuple[str, ...] = ()
     slots: dict[tuple[Any, ...], int] = field(default_factory=dict)  # place in the value: number of the scalar
 
@@ -100,7 +130,7 @@ def _with_slots(value: Any, place: tuple[Any, ...], slots: Mapping[tuple[Any, ..
     return [_with_slots(item, (*place, at), slots) for at, item in enumerate(value)] if isinstance(value, list) else value
 
 
-def _filled(shape: Any, words: list[str]) -> Any:
+def _filled(shape: Any, words: Sequence[str]) -> Any:
     kind = type(shape)
     if kind is Slot:
         return words[shape.at]
@@ -117,35 +147,31 @@ def condensed(text: str) -> Condensed | None:
     indent = max(names, key=lambda blanks: len(names[blanks]), default="")
     if not indent:
         return None
-    block = re.compile(rf"^{indent}{HEAD}(?P<body>(?:{indent} +\S.*\n)+)(?(brace){indent}\}}(?P<comma>,?)\n)", re.MULTILINE)
     pieces: list[str] = []
     kept, lines, firsts = [0], [0], {}
     done = line = short = 0  # characters of the text, its lines, and the lines of the pieces
-    forms: dict[Any, First] = {}  # of hosts that stand below each other without anything between
+    forms: dict[Form, First] = {}  # of hosts that stand below each other without anything between
     seen: set[str] = set()
-    for found in block.finditer(text):
-        name, body = found["name"], found["body"]
-        if name in seen or (not found["quote"] and NOT_TEXT.fullmatch(name)):
+    for host in _hosts(text, indent):
+        if host.name in seen or (text[host.begin + len(indent)] != '"' and NOT_TEXT.fullmatch(host.name)):
             return None
-        seen.add(name)
-        if "{{" in body or not CLEAN.fullmatch(body):
+        seen.add(host.name)
+        if host.form is None:
             continue
-        split = [_split(row) for row in body.split("\n")]
-        like = (found["quote"], found["brace"], found["comma"], *[form for form, _words in split])
-        between = text[done : found.start()]
+        between, own = text[done : host.begin], text[host.begin : host.end]
         line += between.count("\n")
-        height = found[0].count("\n")
-        if like in forms and not between:
-            forms[like].followers[name] = (line, [word for _form, words in split for word in words])
+        height = own.count("\n")
+        if host.form in forms and not between:
+            forms[host.form].followers[host.name] = (line, host.words)
         else:
             kept.append(short)
             lines.append(line - between.count("\n"))
             short += between.count("\n")
-            pieces += [between, found[0]]
+            pieces += [between, own]
             forms = {} if between else forms
-            forms[like] = firsts[short] = First(name, line, len(indent), body)
+            forms[host.form] = firsts[short] = First(host.name, line, len(indent), host.body)
             short += height
-        line, done = line + height, found.end()
+        line, done = line + height, host.end
     kept.append(short)
     lines.append(line)
     pieces.append(text[done:])
@@ -154,11 +180,36 @@ def condensed(text: str) -> Condensed | None:
     return Condensed(short_text, kept, lines, firsts) if len(short_text) < len(text) * SHORTER else None
 
 
-@lru_cache(4096)  # most lines of a host are another one's, too
-def _split(row: str) -> tuple[Any, list[str]]:
-    """A line without its plain scalars, but with the form of each; and these."""
-    literals, words = (parts := TOKEN.split(row))[::2], parts[1::2]
-    return (*literals, *[word[0] if word[0] in QUOTES else ":" in word for word in words]), [word.strip(QUOTES) for word in words]
+def _hosts(text: str, indent: str) -> Iterator[Host]:
+    """In their order. What follows hosts of one form is first tried by the pattern of that form."""
+    block = re.compile(rf"^{indent}{HEAD}(?P<body>(?:{indent} +\S.*\n)+)(?(brace){indent}\}}(?P<comma>,?)\n)", re.MULTILINE)
+    often: Counter[Form] = Counter()
+    patterns: dict[Form, re.Pattern[str]] = {}
+    form: Form | None = None
+    at = 0
+    while True:
+        if form in patterns and (found := patterns[form].match(text, at)):
+            name, *words = found.groups()
+            yield Host(name, at, found.end(), form, words, "")
+        elif found := block.search(text, at):
+            form, words = _form(found)
+            yield Host(found["name"], found.start(), found.end(), form, words, found["body"])
+            if form is not None:
+                often[form] += 1
+                if often[form] == MANY:
+                    patterns[form] = form.pattern(indent)
+        else:
+            return
+        at = found.end()
+
+
+def _form(host: re.Match[str]) -> tuple[Form | None, list[str]]:
+    body = host["body"]
+    if "{{" in body or not CLEAN.fullmatch(body):
+        return None, []
+    texts, words = (parts := TOKEN.split(body))[::2], parts[1::2]
+    kinds = tuple(word[0] if word[0] in QUOTES else ":" in word for word in words)
+    return Form(host["quote"], host["brace"], host["comma"], tuple(texts), kinds), [word.strip(QUOTES) for word in words]
 
 
 def understood(text: Condensed, top: yaml.Node | None) -> bool:

@@ -44,6 +44,8 @@ def validate_site(specs: Mapping[str, Spec], reach: Mapping[str, str] | None = N
 
 def _groups(pairs: list[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
     """Values with the hosts that have them, the most common first."""
+    if len({value for _host, value in pairs}) == 1:  # as a rule
+        return [(pairs[0][1], [host for host, _value in pairs])]
     groups: dict[Any, list[str]] = {}
     for host, value in pairs:
         groups.setdefault(value, []).append(host)
@@ -79,17 +81,15 @@ def _unique(specs: Mapping[str, Spec], hosts: list[str], reach: Mapping[str, str
     gateways: dict[str, tuple[str, Rail]] = {}
     for host in hosts:
         for rail in specs[host].rails:
-            marks = []
-            if rail.address is not None:
-                marks.append((rail.address.split("/")[0], "rdma_rails[%d].address" % rail.index, rail.address, "address"))
-            if rail.match != "pci":
-                marks.append((rail.value, f"rdma_rails[{rail.index}].match.{rail.match}", rail.value, rail.match.upper()))
-            for mark, key, value, words in marks:
-                if mark in seen and seen[mark][0] != host:
-                    other, other_rail = seen[mark]
-                    findings.of(host).error(key, value, f"is the {words} of {other_rail.name} on {other} too",
-                                            "one that no other host has")
-                seen.setdefault(mark, (host, rail))
+            place = (host, rail)
+            address = rail.address.partition("/")[0] if rail.address is not None else None
+            for mark in (address, rail.value if rail.match != "pci" else None):
+                other, other_rail = seen.setdefault(mark, place) if mark is not None else place
+                if other != host:
+                    key, value, words = ("address", rail.address, "address") if mark is address else (
+                        f"match.{rail.match}", rail.value, rail.match.upper())
+                    message = f"is the {words} of {other_rail.name} on {other} too"
+                    findings.of(host).error(f"rdma_rails[{rail.index}].{key}", value, message, "one that no other host has")
             if rail.gateway is not None:
                 gateways.setdefault(rail.gateway, (host, rail))
     _other_uses(seen, gateways, reach, findings)
@@ -157,10 +157,9 @@ def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> No
     addressed = [(host, rail) for host, rail in places if rail.address is not None]
     if not _families(name, addressed, findings):
         _subnets(name, addressed, findings)
-    rails = dict(places)
     own = _groups([(host, rail.mtu) for host, rail in places])
     for mtu, minority in own[1:]:
-        rail = rails[minority[0]]
+        rail = dict(places)[minority[0]]
         if any(item.key in ("rdma_mtu", "rdma_fabric") for item in findings.items):
             break  # said already, for all rails at once
         findings.of(minority[0]).error(f"rdma_rails[{rail.index}].mtu", mtu, "%s has this MTU on %s, but %d on %s%s" % (
@@ -170,9 +169,8 @@ def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> No
 def _families(name: str, addressed: Places, findings: Findings) -> bool:
     """Whether the rail is IPv4 here and IPv6 there, which no gateway fixes."""
     groups = _groups([(host, "IPv6" if ":" in (rail.address or "") else "IPv4") for host, rail in addressed])
-    rails = dict(addressed)
     for family, minority in groups[1:]:
-        rail = rails[minority[0]]
+        rail = dict(addressed)[minority[0]]
         message = f"{name} has an {family} address on {join_hosts(minority)}, but {groups[0][0]} on {join_hosts(groups[0][1])}"
         findings.of(minority[0]).error(f"rdma_rails[{rail.index}].address", rail.address, message, "one address family for a rail")
     return len(groups) > 1
@@ -181,8 +179,8 @@ def _families(name: str, addressed: Places, findings: Findings) -> bool:
 def _subnets(name: str, addressed: Places, findings: Findings) -> None:
     """A rail in several subnets needs a gateway on every node of it: the way back is a way too."""
     groups = _groups([(host, network_of(rail.address or "")) for host, rail in addressed])
-    rails = dict(addressed)
-    for number, (subnet, hosts) in enumerate(groups if len(groups) > 1 else []):
+    rails = dict(addressed) if len(groups) > 1 else {}
+    for number, (subnet, hosts) in enumerate(groups if rails else []):
         without = [host for host in hosts if rails[host].gateway is None]
         if not without or (number == 0 and any(rails[host].gateway is None for _subnet, others in groups[1:] for host in others)):
             continue  # the most common subnet is the right one, as long as the others have not even a gateway

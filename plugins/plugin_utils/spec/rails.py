@@ -58,6 +58,7 @@ def check_rails(rails: list[Any], mtu: int | None, findings: Findings) -> list[d
 
 Shape = tuple[tuple[Any, ...], ...]
 _PREFIXES = {str(length): length for length in range(1, 33)}
+_INNER = frozenset(map(str, range(1, 255)))
 _MAC = re.compile(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}")
 
 
@@ -103,7 +104,17 @@ def _is_name(name: str) -> bool:
 
 def _quick_network(value: Any) -> str | None:
     """Of an IPv4 address that any host may have, in its canonical form; None of anything else."""
-    text, _slash, prefix = value.partition("/") if isinstance(value, str) else ("", "", "")
+    if not isinstance(value, str):
+        return None
+    text, _slash, prefix = value.partition("/")
+    head, _dot, last = text.rpartition(".")
+    # Up to 254 addresses have the network of the first of them, and none is the first or the last of a network that long.
+    same = last in _INNER and len(prefix) == 2 and prefix < "25"
+    return _parsed_network(f"{head}.1" if same else text, prefix)
+
+
+@lru_cache(8192)
+def _parsed_network(text: str, prefix: str) -> str | None:
     length = _PREFIXES.get(prefix)
     try:
         number = int.from_bytes(socket.inet_pton(socket.AF_INET, text), "big")

@@ -76,6 +76,7 @@ def test_hosts_are_what_the_parser_makes_of_them(
         whole = told(path)
         patch.setattr(inventory_text, "LONG", 0)
         patch.setattr(inventory_text, "SHORTER", 1.0)
+        patch.setattr(inventory_text, "MANY", 1)
         assert told(path) == whole
 
 
