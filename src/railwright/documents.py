@@ -189,7 +189,7 @@ reachability_document = record(("rails", "pairs"), rails=items(RAIL, 128), pairs
 
 ASKED = record(("rails", "way"), rails=items(text(200), PORTS), way=text(16), gbps=finite_number)
 TRIAL = record(("nodes",), nodes=items(text(), 2), failure=text(32), figures=items(ASKED, 3 * PORTS + 1))
-ROUND = record(("number",), number=integer, seconds=finite_number, apart=flag, trials=items(TRIAL, NODES))
+ROUND = record(("number",), number=integer, seconds=finite_number, trials=items(TRIAL, NODES))
 MEASURED = record((), round=integer, partner=text(), figure=finite_number, like=finite_number, good=flag)
 ISOLATED = record(
     ("kind", "text"), kind=text(32), text=text(), nodes=items(text(), NODES), rail=text(200), way=text(16), leaf=text(200), gpu=integer,

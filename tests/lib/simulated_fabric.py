@@ -40,7 +40,6 @@ class Noise:
     sigma: float = 0.03
     outliers: float = 0.005
     launches: float = 0.005  # trials that are not launched
-    hang_spreads: bool = True  # a hang in a launch of several groups hangs all of them
 
 
 @dataclass
@@ -74,8 +73,6 @@ class Fabric:
         self.launched.append(round_)
         results = [self._trial(round_.number, trial) for trial in round_.trials]
         hung = any(result.failure == "hang" for result in results)
-        if hung and self.fleet.tool == "nccl" and not round_.apart and self.noise.hang_spreads:
-            results = [Result((), "hang") for _trial in round_.trials]
         self.now += random.Random(f"{self.seed} {round_.number} launch").uniform(60, 120) + self._busy(round_) + (60 if hung else 0)
         return results
 

@@ -37,7 +37,7 @@ class Journal:
 
     def begin(self, round_: Round) -> None:
         trials = ({"kind": "trial", **trial._asdict()} for trial in round_.trials)
-        self.add({"kind": "round", "number": round_.number, "apart": round_.apart, "trials": len(round_.trials)}, *trials)
+        self.add({"kind": "round", "number": round_.number, "trials": len(round_.trials)}, *trials)
 
     def end(self, number: int, results: Sequence[Result], seconds: float) -> None:
         self.add(*({"kind": "result", **result._asdict()} for result in results), {"kind": "done", "number": number, "seconds": seconds})
@@ -137,7 +137,7 @@ def _rounds(records: Sequence[dict[str, Any]]) -> tuple[list[Done], Round | None
 
 
 def _round(head: dict[str, Any], trials: Sequence[Trial]) -> Round:
-    return Round(int(head["number"]), tuple(trials), bool(head["apart"]))
+    return Round(int(head["number"]), tuple(trials))
 
 
 def _trial(record: dict[str, Any]) -> Trial:

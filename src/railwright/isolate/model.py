@@ -39,7 +39,6 @@ class Trial(NamedTuple):
 class Round(NamedTuple):
     number: int  # from 1
     trials: tuple[Trial, ...]  # disjoint: all of them run at once
-    apart: bool = False  # no two trials in one launch: the last launch hung, and did not say where
 
 
 class Result(NamedTuple):

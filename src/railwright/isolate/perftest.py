@@ -72,10 +72,9 @@ class PerftestLauncher:
 
     def run(self, round_: Round) -> list[Result]:
         self._why = {}
-        size = 1 if round_.apart else self._at_once
         results = []
-        for begin in range(0, len(round_.trials), size):
-            results += self._together(round_.trials[begin : begin + size])
+        for begin in range(0, len(round_.trials), self._at_once):
+            results += self._together(round_.trials[begin : begin + self._at_once])
         for node, why in list(self._why.items())[:SHOWN]:
             self._tell(f"round {round_.number}: {node}: {why}")
         if len(self._why) > SHOWN:

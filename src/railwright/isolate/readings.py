@@ -49,7 +49,7 @@ class Like(NamedTuple):
 
 
 class History:
-    """Every round so far; a round whose launch hung as a whole says nothing, and is asked again, each trial in a launch of its own."""
+    """Every round so far."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
@@ -58,8 +58,6 @@ class History:
         self.failed: dict[str, list[str]] = defaultdict(list)  # node -> how its launches failed
         self.rounds = self.trials = 0
         self.barren = 0  # rounds without a figure, one after the other
-        self.apart = False
-        self.again: Round | None = None
         self.leaves = dict(fleet.leaves)  # end -> its leaf; of all rails at once, where they share one
         self.ends: dict[str, list[tuple[str, str]]] = defaultdict(list)  # leaf -> its (node, scope)
         for node in fleet.nodes if fleet.leaves else ():
@@ -69,12 +67,8 @@ class History:
             self.ends[leaf].append(end)
 
     def add(self, round_: Round, results: Sequence[Result]) -> None:
-        self.rounds, self.again = round_.number, None
+        self.rounds = round_.number
         self.trials += len(round_.trials)
-        hangs = sum(result.failure == "hang" for result in results)
-        if self.fleet.tool == "nccl" and not round_.apart and len(results) > 1 and hangs * 2 > len(results):
-            self.apart, self.again = True, round_
-            return
         before = len(self.views)
         for trial, result in zip(round_.trials, results, strict=True):
             rows: dict[str, dict[str, float]] = defaultdict(dict)

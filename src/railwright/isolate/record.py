@@ -17,7 +17,7 @@ def isolate_document(fleet: Fleet, done: Iterable[Done], outcome: Outcome) -> di
     for one in done:
         history.add(one.round, one.results)
         trials = [_trial(trial, result) for trial, result in zip(one.round.trials, one.results, strict=True)]
-        rounds.append({"number": one.round.number, "seconds": one.seconds, "apart": one.round.apart, "trials": trials})
+        rounds.append({"number": one.round.number, "seconds": one.seconds, "trials": trials})
     leaves: dict[str, list[list[str]]] = defaultdict(list)
     for (node, rail), leaf in fleet.leaves.items():
         leaves[leaf].append([node, rail])

@@ -20,14 +20,12 @@ CONTROLS, NODES_A_CONTROL = 3, 128  # good pairs, so that the suspects' figures 
 def next_round(history: History, judgement: Judgement, options: Options) -> Round | None:
     """None when nothing is open that a measurement could close."""
     number = history.rounds + 1
-    if history.again is not None:
-        return Round(number, history.again.trials, apart=True)
     order = shuffled(history.fleet.nodes, f"{options.seed} {number} ")
     pairs = later_pairs(history, judgement, order) if history.trials else first_pairs(history, order)
     first = not history.trials and len(order) > FEW
     samples = options.samples or SAMPLES[history.fleet.tool]
     trials = tuple(Trial(pair, asks(history.fleet, pair, judgement, first=first), samples) for pair in pairs)
-    return Round(number, trials, history.apart) if trials else None
+    return Round(number, trials) if trials else None
 
 
 def asks(fleet: Fleet, pair: tuple[str, str], judgement: Judgement, *, first: bool) -> tuple[Ask, ...]:

@@ -45,12 +45,8 @@ def document_of(run: Run) -> Object | None:
 
 
 def _trials(document: Object, round_: Object) -> Iterator[tuple[Worst, Ends]]:
-    """Those that say something: a launch that hung as a whole does not say where."""
-    trials = round_["trials"]
-    hangs = sum(trial["failure"] == "hang" for trial in trials)
-    if document["tool"] == "nccl" and not round_["apart"] and len(trials) > 1 and hangs * 2 > len(trials):
-        return
-    for trial in trials:
+    """Those that say something."""
+    for trial in round_["trials"]:
         worst = _worst(trial, document["likes"], round_["number"])
         if worst is not None and len(set(trial["nodes"])) == 2:
             one, other = sorted(trial["nodes"])

@@ -90,7 +90,6 @@ def test_a_gpu_that_computes_late() -> None:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_hang(tool: str) -> None:
-    """With nccl-tests it takes the whole launch with it: the next one has each pair apart."""
     outcome = run(fleet_of(24, tool), [Fault("hang", 0, "node3")])
     assert said(outcome) == [("hang", ("node3",), "")]
 

@@ -35,12 +35,12 @@ def test_the_document_of_a_search_passes_its_own_form(tool: str) -> None:
 def test_a_question_has_the_median_of_its_samples() -> None:
     fleet = make_fleet(["a", "b"], ["r0", "r1"], {}, "perftest")
     trial = Trial(("a", "b"), (Ask(("r0",), "forth"), Ask(("r1",), "back")), 3)
-    hung = Done(Round(2, (trial,), apart=True), (Result((), "hang"),), 60.0)
+    hung = Done(Round(2, (trial,)), (Result((), "hang"),), 60.0)
     rounds = [Done(Round(1, (trial,)), (Result(((100.0, 390.0, 392.0), ())),), 4.5), hung]
     document = isolate_document(fleet, rounds, Outcome((), 2, 2, 64.5, 2.15, "8 rounds were not enough"))
     first, second = document["rounds"]
-    assert first == {"number": 1, "seconds": 4.5, "apart": False, "trials": [{"nodes": ["a", "b"], "failure": "", "figures": [
+    assert first == {"number": 1, "seconds": 4.5, "trials": [{"nodes": ["a", "b"], "failure": "", "figures": [
         {"rails": ["r0"], "way": "forth", "gbps": 390.0}, {"rails": ["r1"], "way": "back", "gbps": None}]}]}  # fmt: skip
     [trial_] = second["trials"]
-    assert (second["apart"], trial_["failure"], [one["gbps"] for one in trial_["figures"]]) == (True, "hang", [None] * 2)
+    assert (trial_["failure"], [one["gbps"] for one in trial_["figures"]]) == ("hang", [None] * 2)
     assert (document["stopped"], document["seconds"], document["likes"]) == ("8 rounds were not enough", 64.5, {"r0": 390.0})

@@ -41,7 +41,7 @@ def small(*figures: tuple[str, str, float | None], failure: str = "", tool: str 
     trial = {"nodes": ["b", "a"], "failure": failure, "figures": asked}
     return {
         "tool": tool, "nodes": ["a", "b", "c"], "rails": ["r0", "r1"], "leaves": {}, "likes": {"": 780.0, "r0": 390.0, "r1": 390.0},
-        "rounds": [{"number": 1, "seconds": 12.34, "apart": False, "trials": [trial]}], "findings": [], "stopped": "", "seconds": 12.3,
+        "rounds": [{"number": 1, "seconds": 12.34, "trials": [trial]}], "findings": [], "stopped": "", "seconds": 12.3,
         "node_minutes": 0.4, **more,
     }  # fmt: skip
 
@@ -79,13 +79,10 @@ def test_a_pair_has_the_lowest_of_its_trials() -> None:
     assert [(worst.share, worst.round) for worst in search.pairs(document(given)).values()] == [(0.5, 2)]
 
 
-def test_a_launch_that_hung_as_a_whole_says_nothing_of_its_pairs() -> None:
+def test_pairs_that_hung_are_shown_as_such() -> None:
     given = small(("", "both", None), failure="hang", tool="nccl")
-    other = {**given["rounds"][0]["trials"][0], "nodes": ["c", "d"]}
-    given["rounds"][0]["trials"].append(other)
-    assert search.pairs(document(given)) == {}
+    given["rounds"][0]["trials"].append({**given["rounds"][0]["trials"][0], "nodes": ["c", "d"]})
     assert search.round_rows(document(given)) == [("1", "2", "12.3", "2 hang", "no figure")]
-    given["rounds"][0]["apart"] = True
     assert [worst.share for worst in search.pairs(document(given)).values()] == [0.0, 0.0]
 
 
