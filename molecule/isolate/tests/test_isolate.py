@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,6 +63,21 @@ class Site:
         assert out, err[-3000:]
         document = json.loads(out)
         return Ended(process.returncode, [(item["kind"], tuple(item["nodes"])) for item in document["isolate"]["findings"]], document)
+
+    @contextmanager
+    def job(self, nodes: str) -> Iterator[str]:
+        """One that runs there until it is cancelled, on half of the CPUs."""
+        argv = ("sbatch", "--parsable", "--partition=rdma", f"--nodelist={nodes}", "--ntasks-per-node=1", "--chdir=/", "--output=/dev/null",
+                "--wrap=srun sleep 3600")  # fmt: skip
+        job = self.on("controller", argv).strip()
+        deadline = time.monotonic() + GONE_SECONDS
+        while self.on("controller", ("squeue", "--noheader", "--format=%T", f"--jobs={job}")).strip() != "RUNNING":
+            assert time.monotonic() < deadline, "the job does not run"
+            time.sleep(1)
+        try:
+            yield job
+        finally:
+            self.on("controller", ("scancel", job))
 
     def left(self) -> dict[str, list[str]]:
         """Processes, jobs and directories that were not there before."""
@@ -118,6 +134,18 @@ def test_healthy_nodes(site: Site) -> None:
 def test_the_slow_node_and_nobody_else(site: Site) -> None:
     site.slow("node3", "0.5")
     ended = site.end(site.begin())
+    assert (ended.code, ended.findings) == (1, [("node", ("node3",))]), ended.document["isolate"]
+    assert site.clean() == {}
+
+
+def test_the_nodes_of_a_job_and_partners(site: Site) -> None:
+    """Without --job its nodes are left out, and the other two are measured alone."""
+    site.slow("node3", "0.5")
+    with site.job("gpu-node1,gpu-node3") as job:
+        others = site.end(site.begin())
+        ended = site.end(site.begin("--job", job))
+        assert job in site.on("controller", ("squeue", "--noheader", "--format=%i", "--states=RUNNING")).split()
+    assert (others.code, others.findings, others.document["isolate"]["nodes"]) == (0, [], ["node2", "node4"])
     assert (ended.code, ended.findings) == (1, [("node", ("node3",))]), ended.document["isolate"]
     assert site.clean() == {}
 

@@ -4,7 +4,7 @@
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,14 +12,11 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.slurm import expand
 from railwright.cli import console
 from railwright.cli.changes import nodes_line
+from railwright.cli.job_nodes import facts_question, placed_job
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option
-from railwright.cli.session import Judged, Session, concluded, node_counts
-from railwright.events import HostOutcome
-from railwright.exitcodes import CommandError, ExitCode, InputError
+from railwright.cli.session import Session, concluded, node_counts
+from railwright.exitcodes import ExitCode, InputError
 from railwright.hangs import Judgement, judged, seen_ranks
-
-if TYPE_CHECKING:
-    from railwright.scan.questions import Question
 
 HELP = """Say which rank of a job all others wait for, on which node, and why; or that it cannot tell, and what would tell. Change \
 nothing: no process is stopped, traced or signalled.
@@ -58,10 +55,11 @@ def command(
     if job is not None:
         if STEP.fullmatch(job):
             job, step = job.split(".")
-        placed, down, unread = _place(session.judge(), job)
+        placed, down, unread = placed_job(session.judge(), job)
         given |= {"job": None if placed["pods"] else placed["id"], "uid": placed["uid"], "pods": placed["pods"]}
         session.limit = ",".join(down)
-    outcome = session.scan("diagnose", transport, {f"diagnose_{key}": value for key, value in given.items()}, lambda _judged: _asks(given))
+    question = facts_question(given, "Inspect the processes of the job")
+    outcome = session.scan("diagnose", transport, {f"diagnose_{key}": value for key, value in given.items()}, lambda _judged: question)
     hosts = outcome.hosts.values()
     gone = {host.name: ", ".join(filter(None, (down.get(host.name), host.message))) for host in hosts if host.status == "unreachable"}
     nodes = {host.name: host.ranks for host in hosts if host.ranks is not None}
@@ -81,49 +79,6 @@ def _began_on(nodes: dict[str, Any]) -> set[str]:
         with suppress(ValueError):  # any process can write there what it likes
             found |= set(expand(text))
     return found
-
-
-def _asks(given: dict[str, Any], task: str = "Inspect the processes of the job") -> "Question":
-    from railwright.scan.questions import Question, module_step
-
-    return Question("rdma_facts", task, lambda _node, _spec: given, module_step)
-
-
-def _place(judged: Judged, job: str) -> tuple[dict[str, Any], dict[str, str], dict[str, str]]:
-    """What the scheduler says of the job; its hosts in the inventory, each with the word for it if it is down; nodes beyond it."""
-    places = {(str(spec["upgrade_scheduler"]), str(spec["upgrade_scheduler_host"])) for spec in judged.specs.values()}
-    scheduler, where = places.pop()
-    if places or scheduler not in ("slurm", "kubernetes"):
-        raise InputError(f"JOB {job}: upgrade_scheduler is {'not the same everywhere' if places else scheduler}; allowed: slurm or "
-                         "kubernetes, and one upgrade_scheduler_host for all of these nodes, or --process NAME")
-    found = _asked(judged, where, {"mode": "job", "scheduler": scheduler, "job": job})
-    names = {str(spec["upgrade_node_name"] or host): host for host, spec in judged.specs.items()}
-    hosts = {names[node["name"]]: f"{scheduler} says {node['raw']}" if node["down"] else ""
-             for node in found["nodes"] if node["name"] in names}
-    if not hosts:
-        on = ", ".join(node["name"] for node in found["nodes"][:5])
-        where = f"on {on}: no node of this inventory" if on else "and no node"
-        raise CommandError(f"job {job}: {scheduler} says {found['state']}, {where}")
-    beyond = {node["name"]: "not in this inventory, or beyond its limit" for node in found["nodes"] if node["name"] not in names}
-    return {**found, "names": {node["name"] for node in found["nodes"]}}, hosts, beyond
-
-
-def _asked(judged: Judged, where: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The scheduler's answer, from the host that has its commands."""
-    from ansible_collections.railwright.rdma.plugins.module_utils.entry.inspection import answer
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed
-    from railwright.scan.scan import Node, scan
-
-    if where == "localhost":
-        said = passed(f"{NAMESPACE}rdma_facts", "job", answer({}, {"module": "rdma_facts", "given": given, "derived": {}}))
-        outcome = HostOutcome(where, job=said.get("job"), message=str(said.get("msg") or ""))
-    else:
-        node = Node(where, next(iter(judged.specs.values())), judged.inventory.connection[where], {})
-        scanned = scan(_asks(given, "Ask the scheduler"), [node], None, None)
-        outcome = scanned.outcome.hosts.get(where) or HostOutcome(where, message=scanned.by_ansible.get(where, ""))
-    if outcome.job is None:
-        raise CommandError(f"{where}, where the scheduler is asked (upgrade_scheduler_host): {outcome.message or 'no answer'}")
-    return outcome.job
 
 
 def _show(found: Judgement, nodes: dict[str, Any], step: str | None, counts: str) -> None:

@@ -13,6 +13,7 @@ import typer
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
+from railwright.cli.job_nodes import placed_job
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import Judged, Session, concluded, failed_headings, node_counts
 from railwright.exitcodes import ExitCode, InputError, RunError
@@ -20,6 +21,7 @@ from railwright.inventories import quoted
 from railwright.isolate import journal
 from railwright.isolate.model import QUIET, TOOLS, Finding, Fleet, Options, make_fleet
 from railwright.isolate.record import isolate_document
+from railwright.isolate.rounds import shuffled
 from railwright.isolate.solve import Outcome, Search
 from railwright.runs import site_name
 from railwright.writing import xdg
@@ -40,6 +42,7 @@ not answer.
 Examples:
   railwright isolate -i mycluster
   railwright isolate -i mycluster --limit 'rack3:!gpu7' --minutes 10
+  railwright isolate -i mycluster --job 4711
   railwright isolate -i mycluster --resume
 """
 
@@ -51,7 +54,9 @@ SEED_HELP = "Draws other pairs."
 RESUME_HELP = "Go on with the last search of this inventory, with the options that it was begun with."
 DRAIN_HELP = "Keep new jobs from the nodes that a finding blames, through the inventory's scheduler, with the reason."
 BUSY_HELP = "Measure nodes on which jobs run, too."
+JOB_HELP = "Measure the nodes of this job, while it runs on them, with as many idle ones, and no others."
 TOOL_HELP = "perftest, nccl or auto: nccl-tests, which are brought to the nodes, where each has GPUs and a launcher (mpirun, srun)."
+PARTNERS = 3  # for the nodes of a job, at least: what it takes to name one of them
 SHOWN = 5  # nodes that are left out, each with its reason
 
 Minutes = Annotated[float, typer.Option("--minutes", min=1, max=1440, metavar="N", help=MINUTES_HELP)]
@@ -62,18 +67,21 @@ Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help=SEED_HELP)
 Tool = Annotated[str, typer.Option("--tool", metavar="NAME", help=TOOL_HELP)]
 Resume = Annotated[bool, typer.Option("--resume", help=RESUME_HELP)]
 Drain = Annotated[bool, typer.Option("--drain", help=DRAIN_HELP)]
+Job = Annotated[str | None, option("--job", metavar="ID", help=JOB_HELP)]
 Busy = Annotated[bool, typer.Option("--busy", help=BUSY_HELP)]
 
 
 def command(
     inventory: Inventory, limit: Limit = None, tool: Tool = "auto", minutes: Minutes = 20.0, rounds: Rounds = 8, samples: Samples = None,
-    at_once: AtOnce = 1024, seed: Seed = 1, drained: Drain = False, busy: Busy = False, resume: Resume = False,
+    at_once: AtOnce = 1024, seed: Seed = 1, drained: Drain = False, busy: Busy = False, job: Job = None, resume: Resume = False,
     form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     from railwright.isolate.drain import check_drain, drain, reasons_of
 
     if tool not in ("auto", *TOOLS):
         raise InputError(f"--tool {tool}: is no such tool; allowed: auto, {', '.join(TOOLS)}")
+    if job is not None and resume:
+        raise InputError("--resume goes on with the nodes of the search that was interrupted; allowed: without --job")
     session = Session("isolate", inventory, limit, form)
     judged = session.judge()
     if len(judged.inventory.hosts) < 2:
@@ -81,7 +89,13 @@ def command(
     if drained:
         check_drain(judged)
     place = last_journal(session) if resume else journals() / f"{site_name(session.inventory)}-{session.id}.jsonl"
-    left_out = {} if busy or resume else at_work(session, judged)
+    suspects = placed_job(judged, job)[1] if job is not None else {}
+    left_out = {} if busy or resume else at_work(session, judged, suspects)
+    if job is not None:
+        tool = "perftest" if tool == "auto" else tool  # the GPUs are the job's
+        left_out |= not_needed(judged, suspects, left_out, seed)
+        count = len(judged.inventory.hosts.keys() - left_out.keys() - suspects.keys())
+        console.note(f"job {job}: {console.count(len(suspects), 'node')} of it, and {count} beside them")
     sites, outcome = measurable(session, judged, left_out)
     if len(sites) < 2:
         end = concluded(outcome, lambda _host: {}, lambda _nodes: {}, codes=[ExitCode.FAILED])
@@ -132,9 +146,15 @@ def measured(place: Path, fleet: Fleet) -> tuple[journal.Done, ...]:
     return book.done
 
 
-def at_work(session: Session, judged: Judged) -> dict[str, str]:
-    """Node -> why it is not measured: a job runs there, or its scheduler does not say."""
-    nodes = [name for name, spec in judged.specs.items() if spec["upgrade_scheduler"] != "none"]
+def not_needed(judged: Judged, suspects: Collection[str], left_out: Collection[str], seed: int) -> dict[str, str]:
+    """Every other node, when those of one job are measured, each with a partner: the partners are drawn."""
+    idle = [name for name in shuffled(judged.inventory.hosts, f"{seed} partners ") if name not in suspects and name not in left_out]
+    return dict.fromkeys(idle[max(PARTNERS, len(suspects)) :], "is not needed")
+
+
+def at_work(session: Session, judged: Judged, suspects: Collection[str]) -> dict[str, str]:
+    """Node -> why it is not measured: a job runs there, or its scheduler does not say. ``suspects``: are, though a job runs there."""
+    nodes = [name for name, spec in judged.specs.items() if spec["upgrade_scheduler"] != "none" and name not in suspects]
     if not nodes:
         return {}
     found = {}

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from railwright.cli.isolate import not_needed
 from railwright.cli.main import run
 from railwright.scan import scan
 from railwright.scan.faults import Unreachable
@@ -31,6 +33,8 @@ class Away:
     (("--limit", "node1"), "isolate measures nodes against each other, and one node is all that was given"),
     (("--resume",), "--resume: no search of this inventory was interrupted"),
     (("--drain",), "upgrade_scheduler of node1, node2 is none: --drain needs a scheduler"),
+    (("--job", "12"), "JOB 12: upgrade_scheduler is none; allowed: slurm or kubernetes"),
+    (("--job", "12", "--resume"), "--resume goes on with the nodes of the search that was interrupted; allowed: without --job"),
     (("--tool", "iperf"), "--tool iperf: is no such tool; allowed: auto, perftest, nccl"),
 ])
 def test_bad_input_is_one_line(
@@ -39,6 +43,17 @@ def test_bad_input_is_one_line(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert run(["isolate", "-i", SITE, *arguments]) == 64
     assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_job_has_partners_that_are_idle() -> None:
+    nodes = dict.fromkeys(f"n{number}" for number in range(40))
+    judged: Any = SimpleNamespace(inventory=SimpleNamespace(hosts=nodes))
+    suspects, busy = ["n1", "n2", "n3", "n4", "n5"], {"n7": "jobs run there"}
+    left = not_needed(judged, suspects, busy, 1)
+    assert len(nodes.keys() - left.keys() - busy.keys()) == 10
+    assert left.keys().isdisjoint({*suspects, *busy})
+    assert len(nodes.keys() - not_needed(judged, ["n1"], busy, 1).keys() - busy.keys()) == 1 + 3
+    assert left != not_needed(judged, suspects, busy, 2)
 
 
 def test_without_two_nodes_nothing_is_measured(
