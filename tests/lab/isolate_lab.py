@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
 import yaml
 
 from lab_images import FABRIC
@@ -41,6 +44,7 @@ RATE, SLOW = "8mbit", "1500kbit"
 SHAPER = ("tbf", "burst", "16k", "limit", "4mb", "rate")
 ARGUMENTS = ("--at-once", "2", "--samples", "1", "--minutes", "60", "--rounds", "12")
 SECONDS = 1800
+BEGUN = re.compile(r"round ([0-9]+): [0-9]+ pairs of ")
 
 
 class Search(NamedTuple):
@@ -54,13 +58,17 @@ class Search(NamedTuple):
         return sorted((item["kind"], tuple(sorted(item["nodes"])), item["rail"], item["way"]) for item in findings)
 
 
+def _nothing(_round: int) -> None: ...
+
+
 class Fabric:
     """The machines and the ports of their switches."""
 
     def __init__(self, state_dir: Path, records: Path) -> None:
         self.machines = [Machine(state_dir, f"node{number + 1}") for number in range(COUNT)]
-        self._namespace, self.inventory = namespace(LabPaths.of(state_dir)), state_dir / "inventory"
-        self._env = {**os.environ, "XDG_STATE_HOME": str(records)}
+        self._state = LabPaths.of(state_dir)
+        self._namespace, self.inventory = namespace(self._state), state_dir / "inventory"
+        self._env, self._out = {**os.environ, "XDG_STATE_HOME": str(records)}, records / "stdout"
 
     def ports(self) -> Iterator[tuple[int, int]]:
         yield from ((node, rail) for node in range(COUNT) for rail in range(RAILS))
@@ -99,27 +107,45 @@ class Fabric:
         done = subprocess.run(("ip", "netns", "exec", self._namespace, *argv), check=False, capture_output=True, text=True)
         assert done.returncode == 0, (argv, done.stderr)
 
-    def begin(self, *arguments: str) -> subprocess.Popen[str]:
+    def search(self, each_round: Callable[[int], None] = _nothing, *, killed_in: int = 0) -> Search:
+        """``each_round`` is called with the number of each round when it begins. Killed in a round, the search is resumed."""
+        ended = self._search(each_round, killed_in, ARGUMENTS)
+        return ended or self._search(each_round, 0, ("--resume", "--at-once", "2")) or pytest.fail("it was not killed")
+
+    def _search(self, each_round: Callable[[int], None], killed_in: int, arguments: Sequence[str]) -> Search | None:
         argv = (str(Path(sys.executable).with_name("railwright")), "isolate", "-i", str(self.inventory), "--format", "json", *arguments)
-        return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._env, cwd=ROOT)
+        with self._out.open("w+") as out:
+            process = subprocess.Popen(argv, stdout=out, stderr=subprocess.PIPE, text=True, env=self._env, cwd=ROOT)
+            assert process.stderr is not None
+            said = []
+            for line in process.stderr:
+                said.append(line)
+                begun = BEGUN.match(line)
+                if begun:
+                    each_round(int(begun[1]))
+                if begun and int(begun[1]) == killed_in:
+                    time.sleep(15)
+                    process.kill()
+                    process.wait()
+                    return None
+            process.wait()
+            out.seek(0)
+            text = out.read()
+        assert text, f"exit {process.returncode}, nothing on stdout: {''.join(said)[-3000:]}"
+        return Search(process.returncode, json.loads(text), "".join(said))
 
-    def search(self, *arguments: str) -> Search:
-        process = self.begin(*(arguments or ARGUMENTS))
-        out, err = process.communicate(timeout=SECONDS)
-        assert out, f"exit {process.returncode}, nothing on stdout: {err[-3000:]}"
-        return Search(process.returncode, json.loads(out), err)
+    @contextmanager
+    def stopped(self, node: int) -> Iterator[Callable[[bool], None]]:
+        """The machine as a whole does nothing while it is told True; it goes on at the end."""
+        process = int((self._state.node(f"node{node + 1}") / "qemu.pid").read_text(encoding="utf-8"))
 
-    def killed_and_resumed(self) -> Search:
-        """Killed in its second round."""
-        process = self.begin(*ARGUMENTS)
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("round 2:"):
-                break
-        time.sleep(15)
-        process.kill()
-        process.communicate()
-        return self.search("--resume", "--at-once", "2")
+        def tell(stop: bool) -> None:
+            os.kill(process, signal.SIGSTOP if stop else signal.SIGCONT)
+
+        try:
+            yield tell
+        finally:
+            tell(False)
 
     def strays(self) -> list[str]:
         """Programs of perftest that still run, and what was recorded of them."""

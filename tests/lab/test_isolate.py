@@ -30,6 +30,6 @@ def test_it_alone_is_named(machines: Fabric, resumed: bool) -> None:
     machines.quiet()
     machines.port(2, 1, SLOW)
     machines.leaves(2, 1, SLOW)
-    run = machines.killed_and_resumed() if resumed else machines.search()
+    run = machines.search(killed_in=2 if resumed else 0)
     assert (run.code, run.found) == (1, [("rail", ("node3",), "rail1", "")]), run.document["isolate"]
     assert machines.strays() == []

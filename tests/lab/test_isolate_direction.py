@@ -23,6 +23,6 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
 def test_it_alone_is_named(machines: Fabric, resumed: bool) -> None:
     machines.quiet()
     machines.leaves(1, 0, SLOW)
-    run = machines.killed_and_resumed() if resumed else machines.search()
+    run = machines.search(killed_in=2 if resumed else 0)
     assert (run.code, run.found) == (1, [("direction", ("node2",), "rail0", "out")]), run.document["isolate"]
     assert machines.strays() == []

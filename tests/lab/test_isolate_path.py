@@ -24,6 +24,6 @@ def test_it_alone_is_named(machines: Fabric, resumed: bool) -> None:
     machines.quiet()
     machines.path(0, 3, 0)
     machines.path(3, 0, 0)
-    run = machines.killed_and_resumed() if resumed else machines.search()
+    run = machines.search(killed_in=2 if resumed else 0)
     assert (run.code, run.found) == (1, [("pair", ("node1", "node4"), "rail0", "")]), run.document["isolate"]
     assert machines.strays() == []

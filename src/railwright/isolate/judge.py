@@ -253,7 +253,7 @@ class _Judge:
     def _unseen(self) -> None:
         """Nodes that were not measured on every rail; in a small fleet, nodes that have not met enough others."""
         scopes = [WHOLE] if self.several else list(self.fleet.rails)
-        count = len(self.fleet.nodes)
+        count = sum(len(self.history.failed.get(node, ())) < TRIES for node in self.fleet.nodes)  # those that may still be met
         meetings = min(count - 1, 3 if count <= SMALL else 2 if count <= FEW else 1)
         for node in self.fleet.nodes:
             met = len(self.history.by_node.get(node, ()))
@@ -263,6 +263,8 @@ class _Judge:
             failed = self.history.failed.get(node, ())
             if missing and (self.final or len(failed) >= TRIES or met > TRIES):
                 self.findings.append(texts.unmeasured(node, missing if len(missing) < len(scopes) else [], failed))
+            elif met < meetings and len(failed) >= TRIES:  # it was there at first
+                self.findings.append(texts.unmeasured(node, [], failed, met))
             elif missing or met < meetings:
                 self._want(node, missing)
 

@@ -86,9 +86,11 @@ def unclear(names: tuple[str, ...], scopes: Sequence[str], count: int, rows: Row
     return Finding("unclear", text, names, scopes[0] if len(scopes) == 1 else "", evidence=rows)
 
 
-def unmeasured(name: str, rails: Sequence[str], failed: Sequence[str]) -> Finding:
+def unmeasured(name: str, rails: Sequence[str], failed: Sequence[str], met: int = 0) -> Finding:
+    """``met``: how many others it was measured with all the same."""
+    enough = f" with more than {met} of the others" if met else ""
     why = f": {len(failed)} launches failed ({', '.join(dict.fromkeys(failed))})" if failed else ""
-    return Finding("unmeasured", f"{', '.join(rails) + ' of ' if rails else ''}{name} was not measured{why}", (name,))
+    return Finding("unmeasured", f"{', '.join(rails) + ' of ' if rails else ''}{name} was not measured{enough}{why}", (name,))
 
 
 def _measured(rows: Rows) -> str:

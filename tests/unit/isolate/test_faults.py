@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Each kind of fault in a fleet of its own: what is said of it, with which evidence."""
 
+from collections.abc import Collection
+
 import pytest
-from tests.lib.simulated_fabric import Fault, Noise
+from tests.lib.isolate_scores import searched
+from tests.lib.simulated_fabric import Fabric, Fault, Noise
 from tests.lib.small_fleets import fleet_of, run, said
 
-from railwright.isolate.model import TOOLS
+from railwright.isolate.model import TOOLS, Fleet, Options, Result, Round
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -111,3 +114,26 @@ def test_a_node_that_cannot_be_launched_is_no_slow_one() -> None:
     outcome = run(fleet_of(8), (), noise=Noise(launches=1))
     assert {found.kind for found in outcome.findings} == {"unmeasured"}
     assert outcome.stopped == "the last 2 rounds gave no figure at all"
+
+
+@pytest.mark.parametrize(("rounds", "count", "said_of"), [
+    (range(1, 99), 4, "node2 was not measured: 3 launches failed (unreachable)"),
+    (range(2, 99), 4, "node2 was not measured with more than 1 of the others: 3 launches failed (unreachable)"),
+    ((2,), 4, ""), (range(1, 99), 24, "node2 was not measured: 3 launches failed (unreachable)")])  # fmt: skip
+def test_a_node_that_is_gone_for_some_rounds(rounds: Collection[int], count: int, said_of: str) -> None:
+    """In a small fleet everybody is to meet several others: not those that do not answer."""
+    outcome = searched(Gone(fleet_of(count), "node2", rounds), Options(rounds=12, minutes=60))
+    assert [found.text for found in outcome.findings] == ([said_of] if said_of else [])
+    assert outcome.rounds <= 4
+
+
+class Gone(Fabric):
+    def __init__(self, fleet: Fleet, node: str, rounds: Collection[int]) -> None:
+        super().__init__(fleet, (), 3, Noise(outliers=0, launches=0))
+        self.node, self.rounds = node, rounds
+
+    def run(self, round_: Round) -> list[Result]:
+        found = super().run(round_)
+        gone = round_.number in self.rounds
+        return [Result((), "unreachable", self.node) if gone and self.node in trial.nodes else one
+                for trial, one in zip(round_.trials, found, strict=True)]  # fmt: skip
