@@ -8,7 +8,7 @@ chooses, the highest holds. What is between nodes is taken to carry what the NIC
 from typing import NamedTuple
 
 from .flow import UNBOUNDED
-from .machine import SOCKETS, SOCKETS_GBS, Machine, cut_gbs, gpu_pcie_gbs, has_switch, network_gbs
+from .machine import SOCKETS, SOCKETS_GBS, Machine, cut_gbs, gpu_pcie_gbs, has_switch, host_memory_gbs, network_gbs
 
 JUDGED_FROM = 1 << 30  # bytes: below 1 GiB latency decides (NVIDIA/nccl-tests issue 212: 256 MiB are too small for the peak)
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv", "broadcast")
@@ -65,6 +65,14 @@ def ceiling(machine: Machine, collective: str, nodes: int = 1, algorithm: str | 
     if gbs == UNBOUNDED:
         return Ceiling(collective, nodes, None, name, "unread: " + ", ".join(machine.unread[:3]))
     return Ceiling(collective, nodes, round(gbs, 2), name, limit)
+
+
+def over_host_memory(machine: Machine) -> Ceiling:
+    """all_reduce within a node whose GPUs do not reach each other's memory (NCCL's SHM): each block is written there and read again. Over
+    sockets blocks pass host memory too, and processors copy them in between, which is slower by far and not modelled.
+    """
+    gbs, limit = host_memory_gbs(machine) if len(machine.gpus) > 1 else (UNBOUNDED, "one GPU has nobody to talk to")
+    return Ceiling("all_reduce", 1, None if gbs == UNBOUNDED else round(gbs * PCIE_COPY, 2), RING, limit)
 
 
 def _of_algorithms(machine: Machine, collective: str, nodes: int) -> list[tuple[float, str, str]]:

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .ceilings import COLLECTIVES, Ceiling, ceiling, perftest_gbps
+from .ceilings import COLLECTIVES, Ceiling, ceiling, over_host_memory, perftest_gbps
 from .flow import UNBOUNDED
 from .machine import CAN, RUNS, Machine, machine_of
 
@@ -20,6 +20,7 @@ def explain_speed(facts: Mapping[str, Any], nodes: int) -> dict[str, Any]:
         "unread": list(can.unread),
         "rows": [_row(can, runs, name, count) for name in COLLECTIVES for count in counts],
         "without_gpudirect": _row(host, runs._replace(gpudirect=False), "all_reduce", nodes) if can.ports and can.gpus else None,
+        "over_host_memory": _figure(over_host_memory(can)) if len(can.gpus) > 1 else None,
         "perftest": [_perftest(can, runs, port.name, gpu=gpu) for port in can.ports for gpu in (False, True) if can.gpus or not gpu],
     }
 

@@ -207,14 +207,24 @@ def gpu_pcie_gbs(machine: Machine) -> tuple[float, str]:
     return least.gbs, least.what
 
 
-def cut_gbs(machine: Machine) -> tuple[float, str]:
-    """(busbw of an alltoall over PCIe, what limits it): each link has to pass what the GPUs below it send to all others."""
-    found, total = [(UNBOUNDED, "")], len(machine.gpus)
+def host_memory_gbs(machine: Machine) -> tuple[float, str]:
+    """(What each GPU can write to host memory while it reads as much from it, what limits it), all GPUs at once."""
+    return min(((same[0].gbs / len(same), same[0].what) for same in _below(machine).values()), default=(UNBOUNDED, ""))
+
+
+def _below(machine: Machine) -> dict[tuple[str, str], list[Link]]:
+    """PCIe link -> itself, once for each GPU below it."""
     below: dict[tuple[str, str], list[Link]] = {}
     for gpu in machine.gpus:
         for link in gpu.links:
             below.setdefault((link.one, link.other), []).append(link)
-    for same in below.values():
+    return below
+
+
+def cut_gbs(machine: Machine) -> tuple[float, str]:
+    """(busbw of an alltoall over PCIe, what limits it): each link has to pass what the GPUs below it send to all others."""
+    found, total = [(UNBOUNDED, "")], len(machine.gpus)
+    for same in _below(machine).values():
         others = total - len(same)
         if others:
             found.append((same[0].gbs * (total - 1) / (len(same) * others), same[0].what))

@@ -46,6 +46,9 @@ def show_speed(found: dict[str, Any]) -> None:
     slow = found["without_gpudirect"]
     if slow is not None and slow["gbs"] is not None:
         console.say(f"  without GPUDirect RDMA: all_reduce over {slow['nodes']} nodes {_gbs(slow)} GB/s, limited by {slow['limit']}")
+    alone = found["over_host_memory"]
+    if alone is not None and alone["gbs"] is not None:
+        console.say(f"  without peer access (SHM): all_reduce {_gbs(alone)} GB/s, limited by {alone['limit']}; over sockets less")
     if found["unread"]:
         console.say(f"  unread, and taken to limit nothing: {', '.join(found['unread'])}")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import COLLECTIVES, ceiling, perftest_gbps
+from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import COLLECTIVES, ceiling, over_host_memory, perftest_gbps
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.explanation import explain_speed
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.flow import Link, max_flow
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import CAN, RUNS, Machine, machine_of, pcie_gbs
@@ -118,6 +118,15 @@ def test_boards_without_nvlink_go_over_pcie() -> None:
     machine = machine_of(facts)
     assert gbs(machine, "all_reduce") == pytest.approx(24.0, abs=0.1)
     assert gbs(machine, "alltoall") == pytest.approx(28.8 * 3 / 4, abs=0.1), "two GPUs send to two others over each uplink"
+
+
+def test_over_host_memory_gpus_share_their_uplink() -> None:
+    pair = over_host_memory(machine_of(node([gpu(0), gpu(1)], [])))
+    assert (pair.gbs, pair.limit) == (pytest.approx(48.0, abs=0.1), "PCIe 5.0 x16 of GPU gpu0")
+    shared = over_host_memory(machine_of(node([gpu(at, above=(link("switch0"),)) for at in range(2)], [])))
+    assert (shared.gbs, shared.limit) == (pytest.approx(24.0, abs=0.1), "PCIe 5.0 x16 of the switch above GPU gpu0")
+    assert over_host_memory(machine_of(node([gpu(0)], []))).gbs is None
+    assert explain_speed(node([gpu(0), gpu(1)], []), 4)["over_host_memory"]["gbs"] == pair.gbs
 
 
 @pytest.mark.parametrize("facts", [
