@@ -62,7 +62,10 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
         return {"argv": [PLAYBOOK, "-i", "hosts.yml", *argv], "cwd": str(directory), "env": {
             "HOME": str(directory), "LANG": "C.UTF-8", "ANSIBLE_NOCOLOR": "1", "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".dev")}}
 
+    last, nowhere = "railwright.rdma.final_play", "rdma_site_bench=true nccl_tests_install=prebuilt nccl_tests_path=/nowhere"
     runs = {
+        "final": command(last), "final off": command(last, "--extra-vars", "rdma_site_bench=false"),
+        "final on": command(last, "--extra-vars", nowhere),
         "facts": command("railwright.rdma.facts"), "drift": command("railwright.rdma.drift"),
         "drift --diff": command("railwright.rdma.drift", "--diff"), "plan": command("railwright.rdma.plan"),
         "plan --diff": command("railwright.rdma.plan", "--diff"), "theirs": command("theirs.yml"),
@@ -127,3 +130,20 @@ def test_facts_shows_what_drives_the_node(told: dict[str, Said]) -> None:
 def test_no_run_shows_a_secret_of_the_inventory(told: dict[str, Said]) -> None:
     assert [run for run, said in told.items() if FASTOPEN_KEY in said.output] == []
     assert "(hidden)" in told["plan --diff"].output
+
+
+@pytest.mark.parametrize(("run", "why"), [("final", "no node has a GPU (rdma_site_bench)"), ("final off", "rdma_site_bench is false")])
+def test_the_final_play_says_in_one_line_why_not(told: dict[str, Said], run: str, why: str) -> None:
+    said = told[run]
+    assert said.code == 0
+    assert re.findall(r"nccl-tests are not run: ([^\"\n]*)", said.output) == [why]
+    assert "skipping: no hosts matched" in said.output
+    assert "Bring the programs" not in said.output
+
+
+def test_the_final_play_runs_where_it_is_told_to(told: dict[str, Said]) -> None:
+    """This machine has no GPU and no program: the play of nccl-tests begins, and says so."""
+    said = told["final on"]
+    assert "nccl-tests come now, over all GPUs" in said.output
+    assert "/nowhere" in said.output.partition("PLAY [Run nccl-tests]")[2]
+    assert said.code == 2

@@ -72,7 +72,7 @@ class Keys:
         "nccl_tests_ranks", "network_backend", "network_ipoib_mode", "network_source_routing", "pci_tuning_acs",
         "pci_tuning_iommu", "pci_tuning_relaxed_ordering", "preflight_python_package", "qos_profile",
         "rdma_stack", "rdma_stack_activation", "rdma_stack_packages_state", "roce_qos_backend", "roce_qos_dcbx",
-        "ssh_mesh_state", "upgrade_gate", "upgrade_max_unavailable", "upgrade_reboot", "upgrade_scheduler",
-        "upgrade_scheduler_host"]) -> str: ...
+        "site_bench", "ssh_mesh_state", "upgrade_gate", "upgrade_max_unavailable", "upgrade_reboot",
+        "upgrade_scheduler", "upgrade_scheduler_host"]) -> str: ...
     @overload
     def __getitem__(self, key: str) -> Any: ...

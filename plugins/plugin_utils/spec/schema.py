@@ -53,6 +53,9 @@ SITE = (
     Key("rdma_leaf_per_rail", "bool", False,
         "Whether each rail of such a group has a leaf switch of its own (a rail-optimised fabric), and not all of them one.",
         "NVIDIA (DGX SuperPOD reference architecture: rail-optimised); choice of false"),
+    Key("rdma_site_bench", "str", "auto",
+        "Whether the playbook `railwright.rdma.site` ends with nccl-tests: auto where all nodes have GPUs, true, false.",
+        "choice: nodes without GPUs have nothing to measure there", choices=("auto", "true", "false")),
     Key("rdma_nccl_profile", "str", None,
         "Set of NCCL variables, of a fabric or a cloud; `railwright explain profile` lists them. Unset: the fabric's own (roce, "
         "infiniband, erdma-native).", "docs/reference/profiles.md", pattern=NAME, form="the name of a profile"),
