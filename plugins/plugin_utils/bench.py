@@ -10,6 +10,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.node_view import versions_of
 
+from .bench_arrivals import judge_late_ranks
 from .bench_outliers import judge_alike_runs
 from .nccl_tests.baseline import judge_baseline
 from .nccl_tests.plan_jobs import Node
@@ -26,6 +27,7 @@ def judge_bench(variables: dict[str, Any], planned: dict[str, Any], registered: 
     run = run_of(variables, planned, registered)
     verdicts, runs = judge(run)
     document = bench_document(run, runs)
+    verdicts += judge_late_ranks(run, runs)
     verdicts += judge_alike_runs(run, runs)
     verdicts += judge_baseline(run.nodes[0].wishes["nccl_tests_baseline"] if run.nodes else {}, document)
     started = any(job_left(left, job["name"]).get("started") for left in run.left.values() for job in planned["jobs"])

@@ -156,11 +156,15 @@ ROW = record(
     ("size", "out_of_place"), size=integer, count=integer, type=text(32), redop=text(32), root=integer, out_of_place=HALF, in_place=HALF
 )
 TRANSPORT = record(networks=items(text(), 32), connections=mapping(integer, 64), hcas=mapping(items(text(), 64), NODES * 16))
+LATE = record(
+    ("rank",), rank=integer, node=text(), gpu=text(64), collective=text(64), ms=finite_number, most_ms=finite_number, share=finite_number,
+    late=integer, of=integer, own_ms=finite_number,
+)  # fmt: skip
 RUN = record(
     ("collective",), collective=text(64), node=text(), argv=command_line, environment=nccl_variables, seconds=finite_number, rc=integer,
     rows=items(ROW, ROWS), avg_busbw=finite_number, out_of_bounds=integer, complete=flag, judged_busbw=finite_number, floor=finite_number,
     floor_source=text(), ceiling=finite_number, limit=text(), transport=TRANSPORT, tail=items(text(), LINES),
-    init_seconds=mapping(finite_number, NODES),
+    init_seconds=mapping(finite_number, NODES), late=items(LATE, 64),
 )  # fmt: skip
 NEAR = record(gpu=text(64), hca=text(64), port=integer, path=text(16), near=flag)
 TOPOLOGY = record(matrix=items(NEAR, 4096), nccl_topo=text(FILE), nccl_graph=text(FILE))
@@ -168,10 +172,6 @@ VERSIONS = mapping(mapping(text(200), 16), NODES)
 bench_document = record(
     purpose=text(64), launcher=text(64), hosts=items(text(), NODES), ranks=integer, gpus=mapping(items(text(200), 64), NODES),
     versions=VERSIONS, runs=items(RUN, RUNS), topology=mapping(TOPOLOGY, NODES),
-)  # fmt: skip
-LATE = record(
-    ("rank",), rank=integer, node=text(), gpu=text(64), collective=text(64), ms=finite_number, most_ms=finite_number, share=finite_number,
-    late=integer, of=integer, own_ms=finite_number,
 )  # fmt: skip
 ddp_document = record(
     hosts=items(text(), NODES), world_size=integer, backend=text(64), steps=integer, batch=integer, samples_per_s=finite_number,

@@ -158,7 +158,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_bench:nccl_tests.start": {**SAID, "job": "all_reduce", "pid": 1234},
     "rdma_bench:nccl_tests.poll": {**SAID, "ended": True, "status": 0, "too_much": False, "progress": None, "tail": []},
     "rdma_bench:nccl_tests.stop": {**SAID, "ended": 0},
-    "rdma_bench:nccl_tests.collect": {**SAID, "jobs": [], "ended": 0, "nccl_topo": None, "nccl_graph": None,
+    "rdma_bench:nccl_tests.collect": {**SAID, "jobs": [], "ended": 0, "spent": [], "nccl_topo": None, "nccl_graph": None,
                                        "counters": [VERDICT], "traffic": [TRAFFIC]},
     "rdma_bench:*": SAID,
     "rdma_packages:check": {**SAID, "steps": [PACKAGE], "later": False, "resolved": [

@@ -25,7 +25,7 @@ def one_run(collective: str = "all_reduce", **more: Any) -> Object:
         "environment": {"NCCL_DEBUG": "INFO"}, "seconds": 12.25, "rc": 0, "rows": rows, "avg_busbw": 231.0, "out_of_bounds": 0,
         "complete": True,
         "judged_busbw": 342.9, "floor": 340.0, "floor_source": "0.85 of 8 NICs x 400 Gb/s", "tail": [], "node": "",
-        "init_seconds": {"n1": 1.25, "n2": 1.5},
+        "init_seconds": {"n1": 1.25, "n2": 1.5}, "late": [],
         "transport": {"networks": ["IB"], "connections": {"NET/IB/GDRDMA": 32}, "hcas": {"0": ["n1 mlx5_0:1"], "10": ["n2 mlx5_1:1"]}},
     } | more
 

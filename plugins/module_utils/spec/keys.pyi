@@ -40,11 +40,11 @@ class Keys:
         "cuda_version", "ddp_benchmark_user", "erdma_driver_version", "erdma_instance_type",
         "erdma_repository_fingerprint", "erdma_repository_key_url", "erdma_repository_url", "gpu_driver_branch",
         "gpu_driver_version", "kernel_version", "mpi_archive", "mpi_prefix", "mpi_version", "nccl_archive",
-        "nccl_tests_algorithm", "nccl_tests_archive", "nccl_tests_begin", "nccl_tests_end", "nccl_tests_nfs",
-        "nccl_tests_path", "nccl_tests_slurm_host", "nccl_tests_user", "nccl_tests_version", "nccl_version",
-        "nccl_wheel_index", "rdma_stack_profile", "rdma_stack_repository_fingerprint",
-        "rdma_stack_repository_key_url", "rdma_stack_repository_url", "rdma_stack_version", "ssh_mesh_user",
-        "upgrade_failure_domain", "upgrade_node_name"]) -> Optional[str]: ...
+        "nccl_tests_algorithm", "nccl_tests_archive", "nccl_tests_begin", "nccl_tests_end",
+        "nccl_tests_inspector", "nccl_tests_nfs", "nccl_tests_path", "nccl_tests_slurm_host", "nccl_tests_user",
+        "nccl_tests_version", "nccl_version", "nccl_wheel_index", "rdma_stack_profile",
+        "rdma_stack_repository_fingerprint", "rdma_stack_repository_key_url", "rdma_stack_repository_url",
+        "rdma_stack_version", "ssh_mesh_user", "upgrade_failure_domain", "upgrade_node_name"]) -> Optional[str]: ...
     @overload
     def __getitem__(self, key: Literal[
         "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "firewall_manage",

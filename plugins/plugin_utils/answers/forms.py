@@ -133,6 +133,10 @@ JOB = {
     "name": str, "started": bool, "rc": WHOLE, "seconds": maybe(float), "text": str, "tail": [str], "too_much": DATA, "json": TEXT,
     "log": str,
 }
+SPENT = {
+    "collective": str, "comm": Text(r"0x[0-9a-f]{1,16}", "0x and a number"), "rank": Whole(0, 1 << 20), "bytes": Whole(0, 1 << 53),
+    "times": [(Whole(0, 1 << 53), Whole(0, 1 << 53))],
+}
 MPI = {"kind": str, "version": VERSION, "directory": PATH, "include": PATH, "library": PATH}
 NVCC = {"path": PATH, "home": PATH, "version": VERSION, "codes": [CODE]}
 MOUNT = maybe({"unit": str, "file": PATH, "text": str, "write": bool, "start": bool})
@@ -190,7 +194,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "nccl_tests.start": {"job": str, "pid": int},
         "nccl_tests.poll": {**PROGRESS, "ended": bool, "status": WHOLE, "too_much": DATA, "tail": [str]},
         "nccl_tests.stop": {"ended": int},
-        "nccl_tests.collect": {"jobs": [JOB], "ended": int, "nccl_topo": DATA, "nccl_graph": DATA, **GROWN},
+        "nccl_tests.collect": {"jobs": [JOB], "ended": int, "spent": [SPENT], "nccl_topo": DATA, "nccl_graph": DATA, **GROWN},
         "ddp.inspect": {"seen": {"user": NAME, "python": PATH, "torch": str, "processes": Whole(1, 64), "port_taken": bool,
                                  "interface": maybe({"name": NAME, "addresses": [str]}), "ports": [WATCHED]}},
         "ddp.start": {"process": {"pid": Whole(2, 1 << 31), "start_time": str, "at": float}},

@@ -36,7 +36,7 @@ def late_ranks(waits: Mapping[int, Sequence[float]], step: float) -> list[Late] 
     count = min(map(len, waits.values()), default=0)
     if len(waits) < 2 or count < FEWEST or step <= 0:
         return None
-    longest = [median_high(own[at] for own in waits.values()) for at in range(count)]
+    longest = longest_waits(waits)
     late = {rank: [longest[at] - own[at] for at in range(count)] for rank, own in waits.items()}
     middle = {rank: median(own) for rank, own in late.items()}
     # The spread of those that come in time: among many that are well some are a little later than others every time.
@@ -47,15 +47,19 @@ def late_ranks(waits: Mapping[int, Sequence[float]], step: float) -> list[Late] 
     return sorted((item for item in found if item.often >= MOSTLY * count), key=lambda item: -item.ms)[:MOST]
 
 
+def longest_waits(waits: Mapping[int, Sequence[float]]) -> list[float]:
+    """Of each collective: what the larger half waited at least."""
+    return [median_high(own[at] for own in waits.values()) for at in range(min(map(len, waits.values()), default=0))]
+
+
 def judge_arrivals(
     check: str, where: VerdictSubject, what: str, waits: Mapping[int, Sequence[float]], own: Mapping[int, Sequence[float]],
     places: Mapping[int, tuple[str, str]],
 ) -> tuple[list[Verdict], list[dict[str, Any]]]:
-    """The verdicts, and the late ranks for the document. ``what``: the collectives; ``own``: milliseconds of work before each, where told;
-    ``places``: node and GPU of each rank."""
-    steps = [wait + before for rank, waited in waits.items()
-             for wait, before in zip(waited, own.get(rank) or [0.0] * len(waited), strict=True)]
-    step = median(steps or [0.0])
+    """The verdicts, and the late ranks for the document. ``what``: the collectives; ``own``: milliseconds of work before each, where told,
+    else a step is a collective as those see it that come first; ``places``: node and GPU of each rank."""
+    steps = [wait + before for rank, before_all in own.items() for wait, before in zip(waits[rank], before_all, strict=True)]
+    step = median(steps or longest_waits(waits) or [0.0])
     expected = f"no rank late by {LEAST:.0%} of {step:.3f} ms, and {LEAST_MS:g} ms, in {MOSTLY:.0%} of the {what}"
     found = late_ranks(waits, step)
     if found is None:
@@ -71,7 +75,7 @@ def judge_arrivals(
         more = "" if mine is None else f"; its own work takes {mine:.3f} ms, {median(work.values()):.3f} in the median of all"
         verdicts.append(verdict(check, where._replace(node=node), "warn", expected, round(item.ms, 3), (
             f"rank {item.rank} on {node} ({gpu}) comes late to {item.often} of {count} {what}: {item.ms:.3f} ms in the median, "
-            f"{item.most:.3f} at most, {item.ms / step:.0%} of a step{more}")))
+            f"{item.most:.3f} at most, {item.ms / step:.0%} of a {'step' if own else 'call'}{more}")))
         rows.append({"rank": item.rank, "node": node, "gpu": gpu, "collective": what, "ms": round(item.ms, 3),
                      "most_ms": round(item.most, 3), "share": round(item.ms / step, 3), "late": item.often, "of": count, "own_ms": mine})
     return verdicts, rows

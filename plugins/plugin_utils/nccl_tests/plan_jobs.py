@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import launch
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.collect import GRAPH, TOPOLOGY, debug_file
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.inspector import variables as inspector_variables
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import Sizes, purpose
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import SECONDS as PROBE_SECONDS
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import KILL_AFTER_S, MARKER
@@ -229,7 +230,8 @@ def job_of(
         program = program_of(name, nodes[0], seconds, launch.options_of(sizes))
         if all(item["json"] for node in nodes for item in node.seen["programs"] if item["name"] == launch.COLLECTIVES[name]):
             program += ["-J", f"{directory_of(run)}/{name}.json"]
-        variables[start] = environment_of(name, nodes, launcher, run)
+        inspector = inspector_variables(wishes["nccl_tests_inspector"], directory_of(run))
+        variables[start] = {**inspector, **environment_of(name, nodes, launcher, run)}
         argv[start], environment[start] = launch_of(nodes, launcher, per_node, variables[start], program, run)
         rate = least([node.wishes["rate_gbps"] for node in nodes])
         site = Site(tuple(machine_as_meant(node, rate) for node in nodes), rate is not None,

@@ -164,6 +164,7 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
         "transport": transport.summary(ways), "tail": tail(text), "node": node,
         "init_seconds": {name: max(total for total, _own in found.values()) for name, own in logs.items()
                          if (found := transport.init_seconds(own))},
+        "late": [],
     }
     return verdicts, record
 

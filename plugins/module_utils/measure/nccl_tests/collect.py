@@ -14,6 +14,7 @@ from ...formats.program_output import clean, tail
 from ...host.host import Host
 from . import processes
 from .dumps import collected
+from .inspector import time_spent
 from .job import ended_before, log_of
 from .json_report import stripped
 from .run_directory import directory_of, remove
@@ -34,7 +35,8 @@ def collect(host: Host, run: str, user: str, names: Sequence[str]) -> Dict[str, 
     path = directory_of(run)
     with processes.rights_of(host, user):
         files = host.listdir(path)
-        found: Dict[str, Any] = {"jobs": [_job(host, run, user, name, files) for name in names], "ended": ended_before(host, run)}
+        found: Dict[str, Any] = {"jobs": [_job(host, run, user, name, files) for name in names], "ended": ended_before(host, run),
+                                 "spent": [row for row in time_spent(host, path, files) if row["collective"] in names]}
     who = processes.account(user)
     found.update(collected(host, "%s/%s" % (path, TOPOLOGY), "%s/%s" % (path, GRAPH), (who.name, who.uid, who.gid)))
     found["left"] = remove(host, run)

@@ -29,6 +29,7 @@ from ...types import Identity, as_dicts
 from . import probe
 from .affinity import judge_topology
 from .dumps import judge_topo_files, nccl_settings
+from .inspector import inspector_problems
 from .launch import COLLECTIVES
 from .processes import account, as_user, rights_of
 
@@ -57,6 +58,7 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
     mpi = found_mpi(host, wanted.mpi_prefix, spec["mpi_install"], as_user(host, who, ()))
     with rights_of(host, wanted.user):
         files = nccl_settings(host, wanted.environment, who.home, files_only=True)
+        no_library = inspector_problems(host, spec["nccl_tests_inspector"], wanted.user)
     setting = wanted.environment.get(VARIABLE, files[VARIABLE].path if VARIABLE in files else None)
     return {
         "node": node,
@@ -79,7 +81,7 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
         "ports": as_dicts(ports_of_rails(host, spec, identity)),
         "verdicts": as_dicts(judge_topology(node, rows, driver_matrix(host))
                              + judge_topo_files(host, node, wanted.environment, who.home, (who.name, who.uid, who.gid))),
-        "problems": ["%s: %s" % (item["name"], item["problem"]) for item in programs if item["problem"] is not None],
+        "problems": ["%s: %s" % (item["name"], item["problem"]) for item in programs if item["problem"] is not None] + no_library,
     }
 
 

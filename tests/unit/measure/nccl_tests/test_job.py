@@ -33,6 +33,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import Mpi
+from inspector_lines import entry
 from nccl_tables import table
 
 HOST = Host()
@@ -208,6 +209,17 @@ def test_logs_of_many_ranks_do_not_fill_our_memory(tmp_path: Path, run: str, mon
     begin(HOST, launch(run, standin(tmp_path, f"for rank in 1 2 3 4; do cp {tmp_path}/log {directory}/nccl.all_reduce.n1.$rank.log; done")))
     ended(run)
     assert 900 < len(collected(run)["log"]) <= 1000
+    assert not Path(directory).exists()
+
+
+def test_the_inspectors_files_are_read_and_go_with_the_run(tmp_path: Path, run: str) -> None:
+    directory = run_directory.directory_of(run)
+    (tmp_path / "lines").write_text("".join(entry(0, at, 5000) + "\n" for at in range(3)) + entry(0, 0, 7, coll="AllGather"))
+    begin(HOST, launch(run, standin(tmp_path, f"cp {tmp_path}/lines {directory}/n1-pid$$.log")))
+    ended(run)
+    found = collect(HOST, run, USER, ["all_reduce"])
+    assert [(row["collective"], row["times"]) for row in found["spent"]] == [("all_reduce", [[0, 5000], [1, 5000], [2, 5000]])]
+    assert found["left"] == []
     assert not Path(directory).exists()
 
 
