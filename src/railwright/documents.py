@@ -20,8 +20,8 @@ TEXT = 1000  # characters of a name, a path, a message
 FILE = 512 * 1024  # characters of a topology or graph dump
 LINES = 100  # of the end of a program's output
 ROWS = 256  # of one run: 60 doublings lead from a byte to more memory than there is
-RUNS = 512
 NODES = 4096
+RUNS = NODES + 512  # each node by itself, and the wider groups
 PORTS = 128  # of a node
 WORDS = 1024  # of a command line; lines that drift says
 FINDINGS = 4096  # of one node
@@ -157,17 +157,17 @@ ROW = record(
 )
 TRANSPORT = record(networks=items(text(), 32), connections=mapping(integer, 64), hcas=mapping(items(text(), 64), NODES * 16))
 RUN = record(
-    ("collective",), collective=text(64), node=text(), argv=command_line, environment=nccl_variables, seconds=finite_number, rc=integer,
-    rows=items(ROW, ROWS), avg_busbw=finite_number, out_of_bounds=integer, complete=flag, judged_busbw=finite_number, floor=finite_number,
-    floor_source=text(), ceiling=finite_number, limit=text(), transport=TRANSPORT, tail=items(text(), LINES),
-    init_seconds=mapping(finite_number, NODES),
+    ("collective",), collective=text(64), group=text(32), label=text(), nodes=items(text(), NODES), ranks=integer, node=text(),
+    argv=command_line, environment=nccl_variables, seconds=finite_number, rc=integer, rows=items(ROW, ROWS), avg_busbw=finite_number,
+    out_of_bounds=integer, complete=flag, judged_busbw=finite_number, floor=finite_number, floor_source=text(), ceiling=finite_number,
+    limit=text(), transport=TRANSPORT, tail=items(text(), LINES), init_seconds=mapping(finite_number, NODES),
 )  # fmt: skip
 NEAR = record(gpu=text(64), hca=text(64), port=integer, path=text(16), near=flag)
 TOPOLOGY = record(matrix=items(NEAR, 4096), nccl_topo=text(FILE), nccl_graph=text(FILE))
 VERSIONS = mapping(mapping(text(200), 16), NODES)
 bench_document = record(
     purpose=text(64), launcher=text(64), hosts=items(text(), NODES), ranks=integer, gpus=mapping(items(text(200), 64), NODES),
-    versions=VERSIONS, runs=items(RUN, RUNS), topology=mapping(TOPOLOGY, NODES),
+    versions=VERSIONS, runs=items(RUN, RUNS), topology=mapping(TOPOLOGY, NODES), left_out=items(text(), NODES),
 )  # fmt: skip
 LATE = record(
     ("rank",), rank=integer, node=text(), gpu=text(64), collective=text(64), ms=finite_number, most_ms=finite_number, share=finite_number,
