@@ -94,19 +94,16 @@ def _rails(nodes: Sequence[Node]) -> Found:
         return [], [Omitted(RAIL, f"{plugin} chooses its devices itself, whatever NCCL_IB_HCA says")]
     parts, omitted = list[Part](), list[Omitted]()
     for rail in rails:
-        ends = {node.name: node.seen["ends"].get(rail) for node in nodes}
-        gpus = {nearest_gpu(node, str(ends[node.name])) for node in nodes}
-        bare = [name for name, end in ends.items() if end is None]
-        if bare:
-            omitted.append(Omitted(RAIL, f"{rail} is not measured: {first_of(bare, SHOWN)} has no RDMA device for it", missing=True))
-        elif len({*ends.values()}) > 1:
-            known = first_of(sorted({str(end) for end in ends.values()}), SHOWN)
-            omitted.append(Omitted(RAIL, f"{rail} is not measured: one launch has one NCCL_IB_HCA, and it is {known}", missing=True))
-        elif len(gpus) > 1:
-            known = first_of([str(gpu) for gpu in sorted(gpus)], SHOWN)
-            omitted.append(Omitted(RAIL, f"{rail} is not measured: one launch has one GPU number, and {known} are nearest", missing=True))
-        else:
-            parts.append(Part(f"over {rail}", tuple(ends), rail, str(ends[nodes[0].name]), gpus.pop()))
+        seats: dict[tuple[str, int], str] = {}  # device and GPU: the first node that has them
+        for node in nodes:
+            end = str(node.seen["ends"].get(rail) or "")
+            seats.setdefault((end, nearest_gpu(node, end)), node.name)
+        if len(seats) == 1 and "" not in (ends := [end for end, _gpu in seats]):
+            parts.append(Part(f"over {rail}", tuple(node.name for node in nodes), rail, ends[0], next(gpu for _end, gpu in seats)))
+            continue
+        known = [f"{name} has {f'{end} and GPU {gpu}' if end else 'no device'}" for (end, gpu), name in seats.items()]
+        why = f"{rail} is not measured: one launch has one NCCL_IB_HCA and one GPU number, and {first_of(known, SHOWN)}"
+        omitted.append(Omitted(RAIL, why, missing=True))
     return parts, omitted
 
 

@@ -96,7 +96,7 @@ NCCL_TESTS = (
     Key("nccl_tests_groups", "list", None,
         "Which nodes run together. node: each by itself. leaf: those of each leaf of rdma_leaves. across: one node of each leaf. rail: all "
         "nodes over one rail after the other. all: all nodes. Unset: all, and for acceptance every group that the nodes have.",
-        "choice: a figure over all nodes does not say where it is lost", choices=GROUPS, elements="str", example=["leaf", "all"]),
+        "choice: a figure over all nodes does not say where it is lost", choices=GROUPS, elements="str", example=["node", "all"]),
     Key("nccl_tests_begin", "str", None,
         "Smallest message (-b): bytes, or with K, M or G. 1B is refused: nccl-tests rejects a B. Unset: as the purpose says.",
         "NVIDIA/nccl-tests (src/util.cu parses digits and one of K, M, G)", pattern=MESSAGE_SIZE, form=MESSAGE_FORM, example="8"),
