@@ -9,9 +9,10 @@ from statistics import median
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ALL
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+
+from .groups import figure_of
 
 KEY = "nccl_tests_baseline"
 # Judged figures of one machine lie within two in a hundred of each other (docs/bench.md, two H200); imbue rejects what is five below
@@ -32,12 +33,6 @@ def baseline_of(document: Mapping[str, Any], approved_by: str, date: str, run: s
         raise ValueError("nothing was measured")
     return {**conditions(document), "approved_by": approved_by, "date": date, "run": run,
             "busbw": {name: round(median(values), 2) for name, values in figures.items()}}
-
-
-def figure_of(run: Mapping[str, Any]) -> str:
-    """all_reduce; of a group of nodes all_reduce/leaf. Older documents name no group."""
-    group = run.get("group") or ALL
-    return str(run["collective"]) if group == ALL else f"{run['collective']}/{group}"
 
 
 def conditions(document: Mapping[str, Any]) -> dict[str, Any]:

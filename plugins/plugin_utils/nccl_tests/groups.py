@@ -7,7 +7,7 @@ What the nodes do not have is left out, and each time a text says why.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ALL, LEAF, NODE, RAIL
@@ -105,6 +105,12 @@ def _rails(nodes: Sequence[Node]) -> Found:
         why = f"{rail} is not measured: one launch has one NCCL_IB_HCA and one GPU number, and {first_of(known, SHOWN)}"
         omitted.append(Omitted(RAIL, why, missing=True))
     return parts, omitted
+
+
+def figure_of(run: Mapping[str, Any]) -> str:
+    """What a floor and a baseline call it: all_reduce; of a group all_reduce/leaf. Older documents name no group."""
+    group = run.get("group") or ALL
+    return str(run["collective"]) if group == ALL else f"{run['collective']}/{group}"
 
 
 def nearest_gpu(node: Node, end: str) -> int:

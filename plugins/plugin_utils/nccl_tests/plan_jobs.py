@@ -18,7 +18,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 
 from ..speed.machine import Machine, machine_of
 from .floors import FREE, KEY, Erdma, Site, above_ceiling, floor_of, least
-from .groups import Omitted, Part, narrowed, over_one_rail, parts_of
+from .groups import Omitted, Part, figure_of, narrowed, over_one_rail, parts_of
 from .sizes import last_step, sizes_of
 
 RANK_GRACE_S = 30  # ranks outlive their launcher by this at most, wherever they are
@@ -100,7 +100,7 @@ def plan_run(nodes: Sequence[Node], run: str, leaves: Mapping[str, str] | None =
         found["problems"] = [f"nccl_tests_groups: {item}" for item in omitted
                              if item.group not in held and item.group in (wishes["nccl_tests_groups"] or ())]
         found["problems"] += dict.fromkeys(
-            text for job in found["jobs"] for floor in job["floors"].values() if (text := above_ceiling(job["figure"], floor)))
+            text for job in found["jobs"] for floor in job["floors"].values() if (text := above_ceiling(figure_of(job), floor)))
     return found
 
 
@@ -216,9 +216,7 @@ def job_of(
 ) -> dict[str, Any]:
     """``name``: of its files on the nodes. All but the times is by the node on which a launch begins."""
     seconds = everybody[0].wishes["nccl_tests_timeout_s"] or launch.purpose(everybody[0].wishes["nccl_tests_purpose"]).seconds
-    figure = collective if group == launch.ALL else f"{collective}/{group}"
-    job: dict[str, Any] = {"name": name, "collective": collective, "group": group, "figure": figure, "seconds": seconds,
-                           "polls": seconds // 4 + 60}
+    job: dict[str, Any] = {"name": name, "collective": collective, "group": group, "seconds": seconds, "polls": seconds // 4 + 60}
     job.update({key: {} for key in ("argv", "variables", "floors", "environment", "hosts", "parts")})
     by_name = {node.name: node for node in everybody}
     for part in parts:
@@ -237,25 +235,22 @@ def launch_part(
     job: Mapping[str, Any], part: Part, nodes: Sequence[Node], launcher: Launcher, per_node: int, run: str
 ) -> dict[str, Any]:
     """What one launch adds to its job."""
-    wishes, collective, whole = nodes[0].wishes, job["collective"], job["group"] == launch.ALL
+    wishes, collective = nodes[0].wishes, job["collective"]
     gpus = len(nodes[0].gpus) if launcher.kind == "local" or wishes["nccl_tests_ranks"] == "node" else 1
-    sizes = sizes_of(wishes, [device[2] for node in nodes for device in node.gpus], gpus, judged=not whole)
+    sizes = sizes_of(wishes, [device[2] for node in nodes for device in node.gpus], gpus, judged=job["group"] != launch.ALL)
     program = program_of(collective, nodes[0], job["seconds"], launch.options_of(sizes))
     if all(item["json"] for node in nodes for item in node.seen["programs"] if item["name"] == launch.COLLECTIVES[collective]):
         program += ["-J", f"{directory_of(run)}/{job['name']}.json"]
-    variables = environment_of(collective, nodes, launcher, run, job["name"])
-    if not whole:  # the topology is that of the run over all nodes
-        variables = {key: value for key, value in variables.items() if key not in DUMPS}
-    variables |= over_one_rail(part.end, part.gpu) if part.rail else {}
+    own = over_one_rail(part.end, part.gpu) if part.rail else {}
+    variables = {**environment_of(collective, nodes, launcher, run, job["name"]), **own}
     made = launch_of(nodes, launcher, per_node, variables, program, run)
     rate = least([node.wishes["rate_gbps"] for node in nodes])
     site = Site(tuple(machine_as_meant(node, rate) for node in nodes), rate is not None,
                 last_step(sizes.begin, sizes.end, sizes.factor), algorithm_of(variables, nodes), None if part.rail else _erdma(nodes))
-    minimum = {collective: wishes[KEY][job["figure"]]} if job["figure"] in wishes[KEY] else {}
-    hosts = None if launcher.kind in ("local", "slurm") else launch.hostfile(launch_job(nodes, launcher, per_node, {}, run), launcher.kind)
-    return {"argv": made.argv, "environment": made.environment, "variables": variables, "floors": floor_of(collective, minimum, site),
-            "hosts": hosts, "parts": {"label": part.label, "nodes": list(part.nodes), "end": part.end,
-                                      "ranks": sum(len(node.gpus) for node in nodes)}}
+    floor = floor_of(collective, {collective: wishes[KEY].get(figure_of(job))}, site)
+    hosts = launch.hostfile(launch_job(nodes, launcher, per_node, {}, run), launcher.kind)
+    said = {"label": part.label, "nodes": list(part.nodes), "end": part.end, "ranks": sum(len(node.gpus) for node in nodes)}
+    return {"argv": made.argv, "environment": made.environment, "variables": variables, "floors": floor, "hosts": hosts, "parts": said}
 
 
 def program_of(name: str, node: Node, seconds: int, options: Sequence[str]) -> list[str]:
@@ -289,7 +284,6 @@ def _place(place: Mapping[str, Any] | None) -> dict[str, Any]:
     return {} if place is None else {"pci_address": place["pci"], "numa_node": place["numa_node"], "link": {"links": place["links"]}}
 
 
-DUMPS = ("NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE")
 STEERING = ("NCCL_ALGO", "NCCL_COLLNET_ENABLE")  # the second lets switches reduce: busbw then exceeds what NICs carry, as a tree's does
 
 
@@ -323,7 +317,8 @@ def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: st
         promised = False
     settings = _base(nodes, launcher)
     path = directory_of(run)
-    settings.update({"NCCL_TOPO_DUMP_FILE": f"{path}/{TOPOLOGY}", "NCCL_GRAPH_DUMP_FILE": f"{path}/{GRAPH}"})
+    if log in ("", name):  # the topology is that of a run over all nodes
+        settings.update({"NCCL_TOPO_DUMP_FILE": f"{path}/{TOPOLOGY}", "NCCL_GRAPH_DUMP_FILE": f"{path}/{GRAPH}"})
     if promised:  # what NCCL else passes over in silence: nodes that see unequally many NICs
         settings["NCCL_IGNORE_NET_MISMATCH"] = "0"
     algorithm = wishes["nccl_tests_algorithm"] or ("Ring" if len(nodes) == 2 else "any")

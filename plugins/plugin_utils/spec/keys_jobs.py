@@ -86,7 +86,7 @@ NCCL_TESTS = (
         "The user that the jobs run as; the same on every node. Unset: ssh_mesh_user, else the user that Ansible logs in as.", "choice",
         pattern=USER, form=USER_FORM, example="mpi"),
     Key("nccl_tests_purpose", "str", "quick",
-        "quick: a minute to see that it runs at all. acceptance: every size up to 16 GiB. soak: large messages for hours.",
+        "quick: a minute to see that it runs at all. acceptance: every size up to 16 GiB, and by topology. soak: large messages for hours.",
         "choice; NVIDIA/nccl-tests (-b 8 -e 8G -f 2), AZ (judged at 16 GiB)", choices=("quick", "acceptance", "soak")),
     Key("nccl_tests_collectives", "list", None,
         f"Which collectives to run: {', '.join(COLLECTIVES)}. Unset: all_reduce, and for acceptance alltoall too.",

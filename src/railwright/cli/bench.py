@@ -41,7 +41,7 @@ Examples:
 """
 
 PURPOSE_HELP = "quick, acceptance or soak: sizes, iterations and time limit. Default: as the inventory says, else quick."
-COLLECTIVE_HELP = "Which collective to run; may be given several times. Default: as the inventory says, else all_reduce."
+COLLECTIVE_HELP = "Which collective to run; several times. Default: as the inventory says, else all_reduce, for acceptance alltoall too."
 GROUP_HELP = "node, leaf, across, rail or all: which nodes run together; several times. Default: all, and for acceptance every group."
 BUSBW_HELP = "GB/s busbw that a collective must reach, such as all_reduce=340; may be given several times. Adds to the inventory's."
 LAUNCHER_HELP = "auto, local, mpi or slurm. Default: as the inventory says, else auto."

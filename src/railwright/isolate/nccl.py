@@ -133,7 +133,7 @@ class NcclLauncher:
         pair = [self._members[node].plan for node in trial.nodes]
         own, groups = dict[str, str](), len(pair[0].gpus)
         if set(ask.rails) != set(self._rails):
-            ends = [end_of(self._members[node].site.view, ask.rails[0]) for node in trial.nodes]
+            ends = [node.seen["ends"].get(ask.rails[0]) for node in pair]
             if ends[0] is None or ends[0] != ends[1]:
                 return f"one launch has one NCCL_IB_HCA, and the rail's RDMA devices are {' and '.join(str(end) for end in ends)}"
             groups, own = 1, over_one_rail(ends[0], nearest_gpu(pair[0], ends[0]))
@@ -198,12 +198,6 @@ class NcclLauncher:
             if host is None or host.status == "unreachable":
                 self._away.add(node)
         return answers
-
-
-def end_of(view: Mapping[str, Any], rail: str) -> str | None:
-    """The RDMA device and port of a rail, as NCCL_IB_HCA has them."""
-    found = next((item for item in view["rails"] if item["name"] == rail), {"hca": None})
-    return None if found["hca"] is None or found["port"] is None else f"{found['hca']}:{found['port']}"
 
 
 def nccl_launcher(nodes: Sequence[plan_jobs.Node]) -> Launcher | str:
