@@ -22,6 +22,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import ddp_document, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import known_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import leaf_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run, wishes_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.verdicts import launch_verdicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
@@ -33,6 +34,7 @@ MODULE = "railwright.rdma.rdma_bench"
 SCRIPTS = Path(__file__).resolve().parents[2] / "roles" / "ddp_benchmark" / "files"
 SCRIPT_NAMES = ("ddp_benchmark.py", "ddp_report.py")
 GAVE_UP = (124, 129, 137, None)  # exit statuses after which the next collective would hang as this one did
+FORKS = 5  # Ansible's own number of nodes that it talks to at once
 Result = dict[str, Any]
 
 
@@ -110,7 +112,9 @@ def watched(variables: Result, node: str, inspect: str, *, between_nodes: bool) 
 def nccl_plan(variables: Result) -> Result:
     """Nodes that did not answer are a problem."""
     found, missing = inspected_nodes(variables, NCCL.format("inspect"))
-    planned = plan_run([Node(name, result["wishes"], result["seen"]) for name, result in found.items()], new_run())
+    nodes = [Node(name, result["wishes"], result["seen"]) for name, result in found.items()]
+    leaves = leaf_of(nodes[0].wishes["leaves"] if nodes else (), variables.get("groups", {}))
+    planned = plan_run(nodes, new_run(), leaves, int(variables.get("ansible_forks", FORKS)))
     planned["problems"] = [f"{name} did not answer as it should: leave it out with --limit" for name in missing] + planned["problems"]
     return {"plan": planned, **({"failed": True, "msg": "; ".join(planned["problems"])} if planned["problems"] else {})}
 
@@ -119,30 +123,51 @@ def nccl_arguments(mode: str, planned: Result, node: str, variables: Result, opt
     common = {"run": planned["run"], "user": planned["user"]}
     everywhere: dict[str, Result] = {
         "prepare": {"hosts": planned["hostfile"]},
-        "collect": {"names": [job["name"] for job in planned["jobs"]]},
+        "collect": {"names": [job["name"] for job in planned["jobs"] if node in job["argv"] or start_of(job, node)]},
         "stop": {"cancel": planned["cancel"] if node in planned["launch"] else None},
     }
     if mode in everywhere:
         more = {} if mode == "stop" else watched(variables, node, NCCL.format("inspect"), between_nodes=planned["between_nodes"])
         return common | everywhere[mode] | more
-    if node not in planned["launch"]:
-        return None
     if mode == "probe":
-        return None if planned["probe"] is None else {**common, "launch": launch_of(planned["probe"], node)}
+        wanted = planned["probe"] is not None and node in planned["launch"]
+        return {**common, "launch": launch_of(planned["probe"], node)} if wanted else None
     job = planned["jobs"][options["job"]]
+    members = job["parts"][node]["nodes"] if node in job["argv"] else [node]
+    if mode == "start" and any(gave_up(variables, planned, options["job"], member) for member in members):
+        return {"done": True, "skipped": True, "gave_up": True}
+    if node not in job["argv"]:
+        return None
     if mode == "poll":
         return {**common, "launch": {"name": job["name"]}}
     # Whether every rank answered and has its GPU: a job would only fail later, and with worse words.
     if any(item.status == "fail" for item in launch_verdicts(run_of(variables, planned, NCCL))):
         return None
-    before = result_of(variables, node, NCCL.format("poll"))
-    if options["job"] > 0 and (before is None or before.get("status") in GAVE_UP):
-        return None
     return {**common, "launch": launch_of(job, node)}
 
 
+def start_of(job: Result, node: str) -> str | None:
+    """The node on which the launch begins that this one is part of."""
+    return next((start for start, part in job["parts"].items() if node in part["nodes"]), None)
+
+
+def gave_up(variables: Result, planned: Result, number: int, node: str) -> bool:
+    """Whether a job before this one did not end by itself where this node took part: the next one would hang as it did.
+
+    A result holds what the last job left alone, so that each start hands on what those before it did.
+    """
+    if number == 0:
+        return False
+    if (variable_of(variables, node, NCCL.format("start")) or {}).get("gave_up"):
+        return True
+    start = start_of(planned["jobs"][number - 1], node)
+    polled = result_of(variables, start, NCCL.format("poll")) if start is not None else {"status": 0}
+    return polled is None or polled.get("status") in GAVE_UP
+
+
 def launch_of(job: Result, node: str) -> Result:
-    return {"name": job["name"], "argv": job["argv"][node], "environment": job["environment"], "seconds": job["seconds"]}
+    return {"name": job["name"], "argv": job["argv"][node], "environment": {node: job["environment"][node]}, "seconds": job["seconds"],
+            "hosts": job.get("hosts", {}).get(node)}
 
 
 def ddp_plan(variables: Result) -> Result:

@@ -74,12 +74,12 @@ def bench_document(run: Run, runs: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "purpose": plan["purpose"], "launcher": plan["launcher"], "hosts": list(plan["hosts"]), "ranks": plan["ranks"],
         "gpus": {node.name: [str(device[0]) for device in node.gpus] for node in run.nodes}, "versions": versions, "runs": runs,
-        "topology": topology,
+        "topology": topology, "left_out": [item["why"] for item in plan["omitted"]],
     }
 
 
 def texts(run: Run) -> list[str]:
-    return [str(job_left(run.left.get(start), job["name"]).get("text") or "") for job in run.plan["jobs"] for start in run.plan["launch"]]
+    return [str(job_left(run.left.get(start), job["name"]).get("text") or "") for job in run.plan["jobs"] for start in job["argv"]]
 
 
 def nccl_tests_version(text: str) -> str | None:

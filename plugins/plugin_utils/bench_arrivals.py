@@ -7,6 +7,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.affinity import gpus_of_ranks
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.inspector import NAMES
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ALL
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
@@ -19,12 +20,12 @@ Told = tuple[str, dict[int, int]]  # the node that told it; microseconds in each
 
 
 def judge_late_ranks(run: Run, runs: Sequence[dict[str, Any]]) -> list[Verdict]:
-    """``runs``: of the bench document; each gets its ``late`` ranks. Nothing on what did not run: other verdicts say that."""
+    """``runs``: of the bench document; each over all nodes gets its ``late`` ranks. Nothing on what did not run."""
     if runs and run.nodes[0].wishes["nccl_tests_inspector"] is None:
         return [verdict(CHECK, VerdictSubject("", None, None, "arrivals of ranks"), "skipped", None, None,
                         "no inspector plugin of NCCL is named (nccl_tests_inspector)")]
     found = []
-    for item in [item for item in runs if item["rows"]]:
+    for item in [item for item in runs if item["rows"] and item["group"] == ALL]:
         verdicts, item["late"] = _judge(run, [node for node in run.nodes if item["node"] in ("", node.name)], item)
         found += verdicts
     return found

@@ -56,7 +56,8 @@ def _setup(run: Run, kinds: Mapping[str, str]) -> list[Verdict]:
 
 def setup_times(run: Run, node: Node) -> dict[str, dict[int, tuple[float, float]]]:
     """By job, then by rank."""
-    names = [str(job["name"]) for job in run.plan["jobs"]]
+    jobs = run.plan["jobs"]  # in another group a rank has another number, and others to wait for
+    names = [str(job["name"]) for job in jobs if job["group"] == jobs[-1]["group"]]
     return {name: init_seconds(clean(str(job_left(run.left.get(node.name), name).get("log") or ""))) for name in names}
 
 

@@ -12,6 +12,7 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, located, mirrored, pinned
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import collectives_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 from .answers import wire
@@ -89,7 +90,7 @@ class Delivery:
         wishes = builds.Wishes(
             install=spec["nccl_tests_install"], path=spec["nccl_tests_path"],
             shared=bool(spec["nccl_tests_shared"] or spec["nccl_tests_nfs"]), launcher=spec["nccl_tests_launcher"],
-            collectives=tuple(spec["nccl_tests_collectives"]),
+            collectives=collectives_of(spec["nccl_tests_collectives"], spec["nccl_tests_purpose"]),
             source=None if spec["nccl_tests_install"] == "prebuilt" else source_of(spec))
         planned = builds.plan({host: result["node"] for host, result in self.everybody("inspect").items()}, wishes)
         return {"build": planned if wishes.source is None else {**planned, "download": archive_of(wishes.source)}}

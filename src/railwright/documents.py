@@ -20,8 +20,8 @@ TEXT = 1000  # characters of a name, a path, a message
 FILE = 512 * 1024  # characters of a topology or graph dump
 LINES = 100  # of the end of a program's output
 ROWS = 256  # of one run: 60 doublings lead from a byte to more memory than there is
-RUNS = 512
 NODES = 4096
+RUNS = NODES + 512  # each node by itself, and the wider groups
 PORTS = 128  # of a node
 WORDS = 1024  # of a command line; lines that drift says
 FINDINGS = 4096  # of one node
@@ -161,17 +161,18 @@ LATE = record(
     late=integer, of=integer, own_ms=finite_number,
 )  # fmt: skip
 RUN = record(
-    ("collective",), collective=text(64), node=text(), argv=command_line, environment=nccl_variables, seconds=finite_number, rc=integer,
-    rows=items(ROW, ROWS), avg_busbw=finite_number, out_of_bounds=integer, complete=flag, judged_busbw=finite_number, floor=finite_number,
-    floor_source=text(), ceiling=finite_number, limit=text(), transport=TRANSPORT, tail=items(text(), LINES),
-    init_seconds=mapping(finite_number, NODES), late=items(LATE, 64),
+    ("collective",), collective=text(64), group=text(32), label=text(), nodes=items(text(), NODES), ranks=integer, node=text(),
+    argv=command_line, environment=nccl_variables, seconds=finite_number, rc=integer, rows=items(ROW, ROWS), avg_busbw=finite_number,
+    out_of_bounds=integer, complete=flag, judged_busbw=finite_number, floor=finite_number, floor_source=text(), ceiling=finite_number,
+    limit=text(), transport=TRANSPORT, tail=items(text(), LINES), init_seconds=mapping(finite_number, NODES),
+    late=items(LATE, 64),
 )  # fmt: skip
 NEAR = record(gpu=text(64), hca=text(64), port=integer, path=text(16), near=flag)
 TOPOLOGY = record(matrix=items(NEAR, 4096), nccl_topo=text(FILE), nccl_graph=text(FILE))
 VERSIONS = mapping(mapping(text(200), 16), NODES)
 bench_document = record(
     purpose=text(64), launcher=text(64), hosts=items(text(), NODES), ranks=integer, gpus=mapping(items(text(200), 64), NODES),
-    versions=VERSIONS, runs=items(RUN, RUNS), topology=mapping(TOPOLOGY, NODES),
+    versions=VERSIONS, runs=items(RUN, RUNS), topology=mapping(TOPOLOGY, NODES), left_out=items(text(), NODES),
 )  # fmt: skip
 ddp_document = record(
     hosts=items(text(), NODES), world_size=integer, backend=text(64), steps=integer, batch=integer, samples_per_s=finite_number,

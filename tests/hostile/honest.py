@@ -60,7 +60,7 @@ SEEN = {
     "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": SHA, "json": True, "problem": None}],
     "affinity": [{"gpu": "0000:1b:00.0", "hca": "mlx5_0", "port": 1, "path": "PIX", "near": True}], "verdicts": [VERDICT], "problems": [],
     "places": [{"pci": "0000:1b:00.0", "rail": "rail0", "numa_node": 0, "links": [PCI_LINK]}],
-    "ports": [WATCHED],
+    "ports": [WATCHED], "ends": {"rail0": "mlx5_0:1"},
 }
 BUILD = {
     "arch": "x86_64", "gpus": [{"pci": "0000:1b:00.0", "device_id": "0x2335", "capability": "9.0"}],

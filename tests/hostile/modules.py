@@ -42,7 +42,10 @@ GUARDED: dict[str, dict[str, Any]] = {
     "file": {"path": "/x", "state": "directory"}, "get_url": {"url": "https://example.com/x", "dest": "/x"}, "slurp": {"src": "/x"},
     "stat": {"path": "/x"}, "systemd_service": {"name": "x"},
 }
-JOB = {"name": "all_reduce", "argv": "{{ {inventory_hostname: ['true']} }}", "environment": {}, "seconds": 5}
+JOB = {
+    "name": "all_reduce", "argv": "{{ {inventory_hostname: ['true']} }}", "environment": "{{ {inventory_hostname: {}} }}", "seconds": 5,
+    "parts": "{{ {inventory_hostname: {'nodes': [inventory_hostname]}} }}",
+}
 VARIABLES: dict[str, Any] = {
     "upgrade_scheduler": "slurm", "upgrade_scheduler_host": "{{ inventory_hostname }}", "rdma_run_id": "r1", "nccl_tests_user": "mpi",
     "ddp_benchmark_python": "/usr/bin/python3", "ai_environment_kind": "none",

@@ -15,7 +15,8 @@ OPENMPI = {"kind": "openmpi4", "version": "4.1.4", "prefix": "/usr", "mpirun": "
 def wishes(**keys: Any) -> dict[str, Any]:
     """The role's defaults, as the action plugin hands them on."""
     own = {key.name: key.default for key in NCCL_TESTS}
-    return {**own, "fabric": "roce", "gpudirect_path": "auto", "rails": 8, "rate_gbps": 400, **keys}
+    return {**own, "fabric": "roce", "gpudirect_path": "auto", "rails": 8, "rail_names": [f"rail{at}" for at in range(8)], "leaves": [],
+            "rate_gbps": 400, **keys}
 
 
 def seen(name: str, gpus: int = 8, **said: Any) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def seen(name: str, gpus: int = 8, **said: Any) -> dict[str, Any]:
         "slurm": {"srun": None, "sinfo": None, "scancel": None},
         "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": "a" * 64, "json": True,
                       "problem": None}],
-        "affinity": [], "places": [], "ports": [], "verdicts": [], "problems": [],
+        "affinity": [], "places": [], "ports": [], "ends": {}, "verdicts": [], "problems": [],
     }
     return {**found, **said}
 

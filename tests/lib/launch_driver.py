@@ -17,7 +17,7 @@ from module_utils.measure.nccl_tests import run_directory as rundir
 
 
 def begin(host, request):
-    return job.begin(host, job.Launch(*[request[name] for name in job.Launch._fields]))
+    return job.begin(host, job.Launch(*[request.get(name) for name in job.Launch._fields]))
 
 
 def poll(host, request):

@@ -9,6 +9,7 @@ from ..measure.ddp import node
 from ..measure.ddp.launch import share_from
 from ..measure.nccl_tests import job, pairs, readiness, run_directory
 from ..measure.nccl_tests.collect import collect
+from ..measure.nccl_tests.launch import collectives_of
 from ..observe.identity import observe_identity
 from ..observe.nics import ancestors_connection_address
 from ..prefix.python_env.manifest import steady
@@ -31,7 +32,7 @@ def inspect_gpus(host: Host, params: Params) -> Dict[str, Any]:
     spec = Spec(params["spec"])
     wanted = readiness.Wanted(
         spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login(), params["directory"], tuple(params["libraries"]),
-        tuple(spec["nccl_tests_collectives"]), spec["mpi_prefix"],
+        collectives_of(spec["nccl_tests_collectives"], spec["nccl_tests_purpose"]), spec["mpi_prefix"],
         {str(name): str(value) for name, value in spec["nccl_tests_environment"].items()})
     identity = observe_identity(host, ancestors_connection_address(host))
     return {"seen": readiness.inspect_readiness(host, params["node"], spec, identity, wanted)}
@@ -54,7 +55,8 @@ def prepare(host: Host, params: Params) -> Dict[str, Any]:
 def launch_of(params: Params) -> job.Launch:
     wanted = params["launch"]
     return job.Launch(params["run"], params["user"], wanted["name"], [str(word) for word in wanted["argv"]],
-                      {str(name): str(value) for name, value in wanted["environment"][params["node"]].items()}, int(wanted["seconds"]))
+                      {str(name): str(value) for name, value in wanted["environment"][params["node"]].items()}, int(wanted["seconds"]),
+                      wanted.get("hosts"))
 
 
 def measure_pairs(host: Host, params: Params) -> Dict[str, Any]:

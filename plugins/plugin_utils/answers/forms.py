@@ -28,6 +28,7 @@ FOLDER = Text(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "the name of a directory", 255)
 PROGRAM = Text(r"[a-z_]+_perf", "the name of a program of nccl-tests", 64)
 CODE = Text(r"sm_[0-9]{2,3}", "sm_90 and the like")
 CAPABILITY = Text(r"[0-9]{1,2}\.[0-9]", "9.0 and the like")
+END = Text(r"[A-Za-z0-9_.-]{1,64}:[0-9]{1,3}", "an RDMA device and its port")
 RUN = Text(r"[A-Za-z0-9][A-Za-z0-9_.:-]*", "the name of a run", 128)
 NETWORK = Text(r"[0-9.]{7,15}/[0-9]{1,2}", "an IPv4 network")
 KEY_LINE = Text(r"[\x20-\x7e]+", "a line of plain characters", 8192)
@@ -127,7 +128,7 @@ SEEN = {
     "programs": [{"name": PROGRAM, "path": PATH, "sha256": maybe(SHA256), "json": bool, "problem": TEXT}],
     "affinity": [{"gpu": str, "hca": str, "port": int, "path": DATA, "near": DATA}], "verdicts": [VERDICT], "problems": [str],
     "places": [{"pci": str, "rail": maybe(NAME), "numa_node": WHOLE, "links": [PCI_LINK]}],
-    "ports": [WATCHED],
+    "ports": [WATCHED], "ends": Map(END),
 }
 JOB = {
     "name": str, "started": bool, "rc": WHOLE, "seconds": maybe(float), "text": str, "tail": [str], "too_much": DATA, "json": TEXT,

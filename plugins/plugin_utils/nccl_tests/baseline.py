@@ -12,6 +12,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_ou
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
+from .groups import figure_of
+
 KEY = "nccl_tests_baseline"
 # Judged figures of one machine lie within two in a hundred of each other (docs/bench.md, two H200); imbue rejects what is five below
 # its peers.
@@ -21,12 +23,12 @@ HARDWARE = ("nodes", "ranks", "gpu", "launcher")
 
 
 def baseline_of(document: Mapping[str, Any], approved_by: str, date: str, run: str) -> dict[str, Any]:
-    """``document``: of a bench without a failure; of local runs of several nodes the median counts. Raises ValueError for half a run."""
+    """``document``: of a bench without a failure; of several runs of one group the median counts. Raises ValueError for half a run."""
     figures: dict[str, list[float]] = {}
     for item in document["runs"]:
         if not item["complete"] or item["judged_busbw"] is None:
-            raise ValueError(f"{item['collective']} did not run to its end")
-        figures.setdefault(item["collective"], []).append(item["judged_busbw"])
+            raise ValueError(f"{figure_of(item)} did not run to its end")
+        figures.setdefault(figure_of(item), []).append(item["judged_busbw"])
     if not figures:
         raise ValueError("nothing was measured")
     return {**conditions(document), "approved_by": approved_by, "date": date, "run": run,
@@ -51,13 +53,14 @@ def judge_baseline(baseline: Mapping[str, Any], document: Mapping[str, Any]) -> 
     differs = _differences(baseline, document)
     found = []
     for run in document["runs"]:
-        floor = baseline["busbw"].get(run["collective"])
-        where = VerdictSubject(run["node"], None, None, f"{run['collective']} against its baseline")
+        figure = figure_of(run)
+        floor = baseline["busbw"].get(figure)
+        where = VerdictSubject(run["node"], None, None, f"{run['collective']} {run.get('label') or ''}".strip() + " against its baseline")
         if differs:
             found.append(verdict("nccl.baseline", where, "warn", floor, run["judged_busbw"], f"not judged: {signed} is of other nodes or "
                                  f"versions ({'; '.join(differs)}); bench --save-baseline writes a new one"))
         elif floor is None:
-            found.append(verdict("nccl.baseline", where, "skipped", None, run["judged_busbw"], f"{signed} has no {run['collective']}"))
+            found.append(verdict("nccl.baseline", where, "skipped", None, run["judged_busbw"], f"{signed} has no {figure}"))
         elif run["judged_busbw"] is None or not run["complete"]:
             found.append(verdict("nccl.baseline", where, "unknown", floor, None, "the run did not end as it should"))
         else:

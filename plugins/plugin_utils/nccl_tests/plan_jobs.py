@@ -12,53 +12,15 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking im
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import launch
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.collect import GRAPH, TOPOLOGY, debug_file
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.inspector import variables as inspector_variables
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import Sizes, purpose
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import SECONDS as PROBE_SECONDS
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import KILL_AFTER_S, MARKER
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.run_directory import HOSTS, PROBE, directory_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
 
 from ..speed.machine import Machine, machine_of
-from .floors import FREE, Erdma, Floor, Site, above_ceiling, floor_of, least
-
-# Sizes of the messages: the inventory's, else those of the purpose, and no larger than GPU memory holds. Pure.
-
-RESERVED = 1 << 30  # what CUDA and NCCL take themselves; nccl-tests (src/common.cu) leaves as much
-
-
-def sizes_of(wishes: Mapping[str, Any], memory: Sequence[int], gpus: int) -> Sizes:
-    """``memory``: bytes of every GPU that takes part; ``gpus``: how many each process drives."""
-    row = purpose(wishes["nccl_tests_purpose"])
-    check = row.check if wishes["nccl_tests_check"] else 0
-    begin = bytes_of(wishes["nccl_tests_begin"]) if wishes["nccl_tests_begin"] else row.begin
-    end = bytes_of(wishes["nccl_tests_end"]) if wishes["nccl_tests_end"] else max(row.end, begin)
-    factor = int(wishes["nccl_tests_factor"])
-    iterations = wishes["nccl_tests_iterations"] or row.iterations
-    warmup = row.warmup if wishes["nccl_tests_warmup"] is None else wishes["nccl_tests_warmup"]
-    begin, end = fitting(begin, end, factor, memory, 3 if check else 2)
-    return Sizes(begin, end, factor, iterations, warmup, check, gpus)
-
-
-def fitting(begin: int, end: int, factor: int, memory: Sequence[int], buffers: int) -> Any:
-    """(begin, end) with the largest of the run's own steps that fits: send, receive and, with a check, what is expected."""
-    if not memory:
-        return begin, end
-    room = max(0, min(memory) - RESERVED) // buffers
-    if end <= room:
-        return begin, end
-    if begin > room:  # let the program say so itself: it knows better what is free
-        return begin, begin
-    return begin, last_step(begin, min(end, room), factor)
-
-
-def last_step(begin: int, end: int, factor: int) -> int:
-    """The largest size that nccl-tests runs: it multiplies until the next one is above ``end``."""
-    last = begin
-    while last * factor <= end:
-        last *= factor
-    return last
-
+from .floors import FREE, KEY, Erdma, Site, above_ceiling, floor_of, least
+from .groups import Omitted, Part, figure_of, narrowed, over_one_rail, parts_of
+from .sizes import last_step, sizes_of
 
 RANK_GRACE_S = 30  # ranks outlive their launcher by this at most, wherever they are
 QUEUE_S = 300  # how long the probe may wait for Slurm to place it
@@ -73,6 +35,7 @@ def wishes_of(spec: Spec) -> dict[str, Any]:
     """What the inventory says about this host's part, for the plan over all of them."""
     own = {key: value for key, value in spec.as_dict().items() if key.startswith("nccl_tests_")}
     return {**own, "fabric": spec.fabric, "gpudirect_path": spec["gpudirect_path"], "rails": len(spec.rails),
+            "rail_names": [rail.name for rail in spec.rails], "leaves": spec["leaves"],
             "rate_gbps": spec.expect.get("rate_gbps"), "erdma_instance_type": spec["erdma_instance_type"],
             "nccl_profile": spec["nccl_profile"], "node_name": spec["upgrade_node_name"],
             "transport": spec["nccl_derived"]["transport"]}
@@ -98,9 +61,10 @@ class Launcher(NamedTuple):
     prefix: str | None
 
 
-def plan_run(nodes: Sequence[Node], run: str) -> dict[str, Any]:
-    """JSON: all that the later steps need, or ``problems``."""
-    found: dict[str, Any] = {"run": run, "problems": [], "jobs": [], "probe": None, "hosts": [node.name for node in nodes], "launch": []}
+def plan_run(nodes: Sequence[Node], run: str, leaves: Mapping[str, str] | None = None, at_once: int = 5) -> dict[str, Any]:
+    """JSON: all that the later steps need, or ``problems``. ``leaves``: node -> its leaf; ``at_once``: nodes that are polled together."""
+    found: dict[str, Any] = {"run": run, "problems": [], "jobs": [], "probe": None, "hosts": [node.name for node in nodes], "launch": [],
+                             "omitted": []}
     if not nodes:
         return dict(found, problems=["no node is left to run on"])
     found["problems"] = disagreements(nodes) + [f"{node.name}: {text}" for node in nodes for text in node.seen["problems"]]
@@ -131,10 +95,43 @@ def plan_run(nodes: Sequence[Node], run: str) -> dict[str, Any]:
     if not (local and bare):
         found["probe"] = _probe(members, starts, launcher, per_node, run)
     if not bare:
-        found["jobs"] = [job_of(name, members, starts, launcher, per_node, run) for name in wishes["nccl_tests_collectives"]]
-        found["problems"] = list(dict.fromkeys(
-            text for job in found["jobs"] for floor in job["floors"].values() if (text := above_ceiling(job["name"], floor))))
+        found["jobs"], omitted = jobs_of(nodes, launcher, per_node, run, leaves or {}, at_once)
+        found["omitted"] = [{"why": str(item), "group": item.group, "missing": item.missing} for item in omitted]
+        held = {job["group"] for job in found["jobs"]}
+        found["problems"] = [f"nccl_tests_groups: {item}" for item in omitted
+                             if item.group not in held and item.group in (wishes["nccl_tests_groups"] or ())]
+        found["problems"] += dict.fromkeys(
+            text for job in found["jobs"] for floor in job["floors"].values() if (text := above_ceiling(figure_of(job), floor)))
     return found
+
+
+def jobs_of(
+    nodes: Sequence[Node], launcher: Launcher, per_node: int, run: str, leaves: Mapping[str, str], at_once: int
+) -> tuple[list[dict[str, Any]], list[Omitted]]:
+    """From narrow to wide, so that what hangs in a node is found before it takes others along. Over all nodes every collective; over a
+    group the first one, at the sizes that are judged. A job has several launches where they can begin on different nodes."""
+    wishes, local = nodes[0].wishes, launcher.kind == "local"
+    collectives = launch.collectives_of(wishes["nccl_tests_collectives"], wishes["nccl_tests_purpose"])
+    chosen = wishes["nccl_tests_groups"] or launch.purpose(wishes["nccl_tests_purpose"]).groups
+    jobs, omitted = list[dict[str, Any]](), list[Omitted]()
+    for group in (group for group in launch.GROUPS if group in chosen):
+        parts, left_out = parts_of(group, nodes, leaves, local=local, chosen=chosen)
+        omitted += left_out
+        if group == launch.ALL:
+            jobs += [job_of(name, name, group, parts, nodes, launcher, per_node, run) for name in collectives]
+            continue
+        apart = group != launch.RAIL and (launcher.kind != "slurm" or all(srun_of(part, nodes) for part in parts))
+        step = at_once if apart else 1
+        for at in range(0, len(parts), step):
+            name = f"{collectives[0]}_{group}" + (f"_{at // step + 1}" if len(parts) > step else "")
+            jobs.append(job_of(name, collectives[0], group, parts[at:at + step], nodes, launcher, per_node, run))
+    return jobs, omitted
+
+
+def srun_of(part: Part, nodes: Sequence[Node]) -> str | None:
+    """srun of the part's first node, where each part may call its own; one node that calls it for all does so for one after the other."""
+    first = next(node for node in nodes if node.name == part.nodes[0])
+    return None if first.wishes["nccl_tests_slurm_host"] else first.seen["slurm"].get("srun")
 
 
 def disagreements(nodes: Sequence[Node]) -> list[str]:
@@ -216,29 +213,46 @@ def _probe(members: Sequence[Sequence[Node]], starts: Sequence[str], launcher: L
 
 
 def job_of(
-    name: str, members: Sequence[Sequence[Node]], starts: Sequence[str], launcher: Launcher, per_node: int, run: str
+    name: str, collective: str, group: str, parts: Sequence[Part], everybody: Sequence[Node], launcher: Launcher, per_node: int, run: str
 ) -> dict[str, Any]:
-    wishes = members[0][0].wishes
-    seconds = wishes["nccl_tests_timeout_s"] or launch.purpose(wishes["nccl_tests_purpose"]).seconds
-    argv: dict[str, list[str]] = {}
-    floors: dict[str, Floor] = {}
-    variables: dict[str, Any] = {}
-    environment: dict[str, Any] = {}
-    for start, nodes in zip(starts, members, strict=False):
-        gpus = len(nodes[0].gpus) if launcher.kind == "local" or wishes["nccl_tests_ranks"] == "node" else 1
-        sizes = sizes_of(wishes, [device[2] for node in nodes for device in node.gpus], gpus)
-        program = program_of(name, nodes[0], seconds, launch.options_of(sizes))
-        if all(item["json"] for node in nodes for item in node.seen["programs"] if item["name"] == launch.COLLECTIVES[name]):
-            program += ["-J", f"{directory_of(run)}/{name}.json"]
-        inspector = inspector_variables(wishes["nccl_tests_inspector"], directory_of(run))
-        variables[start] = {**inspector, **environment_of(name, nodes, launcher, run)}
-        argv[start], environment[start] = launch_of(nodes, launcher, per_node, variables[start], program, run)
-        rate = least([node.wishes["rate_gbps"] for node in nodes])
-        site = Site(tuple(machine_as_meant(node, rate) for node in nodes), rate is not None,
-                    last_step(sizes.begin, sizes.end, sizes.factor), algorithm_of(variables[start], nodes), _erdma(nodes))
-        floors[start] = floor_of(name, wishes["nccl_tests_min_busbw"], site)
-    return {"name": name, "argv": argv, "variables": variables, "seconds": seconds, "polls": seconds // 4 + 60, "floors": floors,
-            "environment": environment}
+    """``name``: of its files on the nodes. All but the times is by the node on which a launch begins."""
+    seconds = everybody[0].wishes["nccl_tests_timeout_s"] or launch.purpose(everybody[0].wishes["nccl_tests_purpose"]).seconds
+    job: dict[str, Any] = {"name": name, "collective": collective, "group": group, "seconds": seconds, "polls": seconds // 4 + 60}
+    job.update({key: {} for key in ("argv", "variables", "floors", "environment", "hosts", "parts")})
+    by_name = {node.name: node for node in everybody}
+    for part in parts:
+        start, caller = part.nodes[0], launcher
+        if launcher.kind == "slurm":
+            own = srun_of(part, everybody) if len(parts) > 1 else None
+            start = start if own else _starting(everybody, launcher, by_name[start].wishes)
+            caller = launcher._replace(path=own or launcher.path)
+        made = launch_part(job, part, [narrowed(by_name[member], part) for member in part.nodes], caller, 1 if part.rail else per_node, run)
+        for key, value in made.items():
+            job[key][start] = value
+    return job
+
+
+def launch_part(
+    job: Mapping[str, Any], part: Part, nodes: Sequence[Node], launcher: Launcher, per_node: int, run: str
+) -> dict[str, Any]:
+    """What one launch adds to its job."""
+    wishes, collective = nodes[0].wishes, job["collective"]
+    gpus = len(nodes[0].gpus) if launcher.kind == "local" or wishes["nccl_tests_ranks"] == "node" else 1
+    sizes = sizes_of(wishes, [device[2] for node in nodes for device in node.gpus], gpus, judged=job["group"] != launch.ALL)
+    program = program_of(collective, nodes[0], job["seconds"], launch.options_of(sizes))
+    if all(item["json"] for node in nodes for item in node.seen["programs"] if item["name"] == launch.COLLECTIVES[collective]):
+        program += ["-J", f"{directory_of(run)}/{job['name']}.json"]
+    own = over_one_rail(part.end, part.gpu) if part.rail else {}
+    inspector = inspector_variables(wishes["nccl_tests_inspector"] if job["group"] == launch.ALL else None, directory_of(run))
+    variables = {**inspector, **environment_of(collective, nodes, launcher, run, job["name"]), **own}
+    made = launch_of(nodes, launcher, per_node, variables, program, run)
+    rate = least([node.wishes["rate_gbps"] for node in nodes])
+    site = Site(tuple(machine_as_meant(node, rate) for node in nodes), rate is not None,
+                last_step(sizes.begin, sizes.end, sizes.factor), algorithm_of(variables, nodes), None if part.rail else _erdma(nodes))
+    floor = floor_of(collective, {collective: wishes[KEY].get(figure_of(job))}, site)
+    hosts = launch.hostfile(launch_job(nodes, launcher, per_node, {}, run), launcher.kind)
+    said = {"label": part.label, "nodes": list(part.nodes), "end": part.end, "ranks": sum(len(node.gpus) for node in nodes)}
+    return {"argv": made.argv, "environment": made.environment, "variables": variables, "floors": floor, "hosts": hosts, "parts": said}
 
 
 def program_of(name: str, node: Node, seconds: int, options: Sequence[str]) -> list[str]:
@@ -294,8 +308,8 @@ def _erdma(nodes: Sequence[Node]) -> Erdma | None:
     return Erdma(types.pop() if len(types) == 1 else None, wishes["nccl_profile"])
 
 
-def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: str) -> dict[str, str]:
-    """The variables of the ranks, the marker aside. The operator's come last and win."""
+def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: str, log: str = "") -> dict[str, str]:
+    """The variables of the ranks, the marker aside. The operator's come last and win. ``log``: the job, where ``name`` is no job's."""
     wishes = nodes[0].wishes
     several = len(nodes) > 1
     conf = {key for node in nodes for key in node.seen["nccl_conf"]}
@@ -305,7 +319,8 @@ def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: st
         promised = False
     settings = _base(nodes, launcher)
     path = directory_of(run)
-    settings.update({"NCCL_TOPO_DUMP_FILE": f"{path}/{TOPOLOGY}", "NCCL_GRAPH_DUMP_FILE": f"{path}/{GRAPH}"})
+    if log in ("", name):  # the topology is that of a run over all nodes
+        settings.update({"NCCL_TOPO_DUMP_FILE": f"{path}/{TOPOLOGY}", "NCCL_GRAPH_DUMP_FILE": f"{path}/{GRAPH}"})
     if promised:  # what NCCL else passes over in silence: nodes that see unequally many NICs
         settings["NCCL_IGNORE_NET_MISMATCH"] = "0"
     algorithm = wishes["nccl_tests_algorithm"] or ("Ring" if len(nodes) == 2 else "any")
@@ -313,7 +328,7 @@ def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: st
     if algorithm != "any" and (able is None or name in able) and "NCCL_ALGO" not in conf:
         settings["NCCL_ALGO"] = algorithm
     settings.update({str(key): str(value) for key, value in wishes["nccl_tests_environment"].items()})
-    return launch.nccl_environment(settings, "ib" if promised else "", debug_file(run, name))
+    return launch.nccl_environment(settings, "ib" if promised else "", debug_file(run, log or name))
 
 
 def _base(nodes: Sequence[Node], launcher: Launcher) -> dict[str, str]:

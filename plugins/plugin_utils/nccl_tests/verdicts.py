@@ -13,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_ou
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import transport
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.affinity import gpus_of_ranks, judge_near
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.json_report import parse_json
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ALL
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import Answer, answer_from, no_device
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
@@ -42,10 +43,13 @@ def judge(run: Run) -> tuple[list[Verdict], list[dict[str, Any]]]:
     broken = any(item.status == "fail" and item.check in ("nccl.launch", "nccl.devices") for item in found)
     runs: list[dict[str, Any]] = []
     for job in [] if broken else run.plan["jobs"]:
-        for start in run.plan["launch"]:
+        for start in job["argv"]:
             verdicts, record = judge_job(run, job, start)
             found += verdicts
             runs.append(record)
+    missing = [item for item in run.plan["omitted"] if item["missing"]]
+    found += [verdict("nccl.complete", VerdictSubject("", None, None, f"group {item['group']}"), "unknown", "a whole run", None,
+                      item["why"]) for item in missing]
     return found + leftovers(run.ended), runs
 
 
@@ -132,11 +136,11 @@ def short_name(node: Node) -> str:
 
 def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdict], dict[str, Any]]:
     """One collective as one node launched it."""
-    plan = run.plan
-    local = plan["kind"] == "local"
-    nodes = [node for node in run.nodes if node.name == start] if local else list(run.nodes)
-    ranks = sum(len(node.gpus) for node in nodes)
-    node, subject = (start if local else ""), f"{job['name']} of {ranks} GPUs"
+    part = job["parts"][start]
+    nodes = [node for node in run.nodes if node.name in part["nodes"]]
+    several = len(nodes) > 1
+    by_itself = not several and (run.plan["kind"] == "local" or job["group"] != ALL)
+    node, subject = (nodes[0].name if by_itself else ""), f"{job['collective']} {part['label'] or 'of %d GPUs' % part['ranks']}"
     output = job_left(run.left.get(start), job["name"])
     text = clean(output.get("text", ""))
     logs = {item.name: clean(job_left(run.left.get(item.name), job["name"]).get("log", "")) for item in nodes}
@@ -151,13 +155,14 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
         verdicts += judge_run(parsed, node, subject, floor)
     ways = transport.parse_log(log)
     # Ranks of one node that talk over the network all the same (no P2P, no SHM) are held to the promise as well.
-    if output.get("started") and (plan["between_nodes"] or any(channel.kind == "NET" for channel in ways["channels"])):
+    if output.get("started") and (several or any(channel.kind == "NET" for channel in ways["channels"])):
         dark = [name for name, own in logs.items() if " via NET/" not in own]
-        verdicts += _ways(run, ways, log + text, where, job["variables"][start].get("NCCL_NET"), dark)
+        verdicts += _ways(run._replace(nodes=nodes), ways, log + text, where, job["variables"][start].get("NCCL_NET"), dark, part["end"])
     # Of other variables than NCCL's nobody knows which is a secret of the site.
     variables = {name: value for name, value in job["variables"][start].items() if name.startswith("NCCL_")}
     record = {
-        "collective": job["name"], "argv": masked(job["argv"][start]), "environment": variables,
+        "collective": job["collective"], "group": job["group"], "label": part["label"], "nodes": list(part["nodes"]),
+        "ranks": part["ranks"], "argv": masked(job["argv"][start]), "environment": variables,
         "seconds": output.get("seconds"), "rc": rc, "rows": parsed["rows"], "avg_busbw": parsed["avg_busbw"],
         "out_of_bounds": parsed["out_of_bounds"], "complete": ended["complete"], "judged_busbw": judged_busbw(parsed["rows"]),
         "floor": floor.gbs, "floor_source": floor.source, "ceiling": floor.ceiling, "limit": floor.limit,
@@ -170,9 +175,10 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
 
 
 def _ways(
-    run: Run, ways: Mapping[str, Any], log: str, where: VerdictSubject, net: str | None, dark: Sequence[str]
+    run: Run, ways: Mapping[str, Any], log: str, where: VerdictSubject, net: str | None, dark: Sequence[str],
+    end: str,
 ) -> list[Verdict]:
-    """``net``: NCCL_NET of the run; ``dark``: nodes whose logs name no network connection."""
+    """``net``: NCCL_NET of the run; ``dark``: nodes whose logs name no network connection; ``end``: the one RDMA device of the run."""
     plan = run.plan
     near = judge_near(ways, {str(node.seen["hostname"]): node.seen["affinity"] for node in run.nodes}, gpus_of_ranks(log))
     names = {str(node.seen["hostname"]): node.name for node in run.nodes}
@@ -184,6 +190,10 @@ def _ways(
     status, found, message = transport.judge(dict(ways), plan["fabric"], gdr=plan["gdr"])
     if status == "pass" and dark:  # connections between two of them would be known to nobody
         status, message = "unknown", f"the logs of {', '.join(dark[:4])} name no network connection; of the others: {message}"
+    used = {name.rpartition(" ")[2] for names in transport.summary(dict(ways))["hcas"].values() for name in names}
+    if status == "pass" and end and used != {end}:
+        status = "fail" if used else "unknown"
+        message = f"the run was to use {end} alone; the log names {', '.join(sorted(used)[:4]) or 'no device'}"
     return [verdict("nccl.transport", where, status, expected, found, message + _chosen(run.nodes, net)), *near]
 
 

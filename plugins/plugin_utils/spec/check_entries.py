@@ -19,11 +19,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
     pin_form,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import GROUPS
 
 from .check_qos import check_buffers, check_custom
 from .findings import Findings, did_you_mean, nearest
 from .keys_drivers import HOST, URL, URL_FORM
-from .keys_jobs import COLLECTIVES
+from .keys_jobs import COLLECTIVES, FIGURES
 from .nccl_overrides import check_variable
 from .schema import PACKAGE
 from .values import as_int, as_number, type_name
@@ -188,18 +189,21 @@ def expectations(expect: Mapping[str, Any], findings: Findings) -> dict[str, Any
     return checked
 
 
-def collectives(names: list[str], findings: Findings) -> list[str]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if not names:
-        findings.error("nccl_tests_collectives", names, "is empty: nothing would be run", ", ".join(COLLECTIVES))
-    if twice:
-        findings.error("nccl_tests_collectives", names, f"names {', '.join(twice)} twice", "each collective once")
-    return names
+def once_each(key: str, what: str, allowed: tuple[str, ...]) -> Callable[[list[str], Findings], list[str]]:
+    def check(names: list[str], findings: Findings) -> list[str]:
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if not names:
+            findings.error(key, names, "is empty: nothing would be run", ", ".join(allowed))
+        if twice:
+            findings.error(key, names, f"names {', '.join(twice)} twice", f"each {what} once")
+        return names
+
+    return check
 
 
 def busbw(path: str, name: Any, value: Any, findings: Findings) -> Any:
     number = as_number(value)
-    if name not in COLLECTIVES:
+    if name not in FIGURES:
         findings.error(path, value, f"is no collective of nccl-tests{did_you_mean(str(name), COLLECTIVES)}", ", ".join(COLLECTIVES))
     elif number is None or number <= 0:
         found = type_name(value) if number is None else "that"
@@ -281,7 +285,7 @@ def baseline(value: dict[str, Any], findings: Findings) -> dict[str, Any]:
             findings.error(f"nccl_tests_baseline.{name}", None, f"is {type_name(own)}, or empty", allowed)
     for part in ("busbw", "versions") if not findings.has_error("nccl_tests_baseline") else ():
         for name, own in value.get(part, {}).items():
-            fits = isinstance(own, str) if part == "versions" else name in COLLECTIVES and is_figure(own)
+            fits = isinstance(own, str) if part == "versions" else name in FIGURES and is_figure(own)
             if not fits:
                 findings.error(f"nccl_tests_baseline.{part}.{name}", None, "is none", BASELINE[part][1])
     return value
@@ -313,6 +317,7 @@ ENTRY_CHECKS: dict[str, Callable[[str, Any, Any, Findings], Any]] = {
 }
 WHOLE_CHECKS: dict[str, Callable[[Any, Findings], Any]] = {
     "rdma_expect": expectations, "rdma_stack_offline_package": offline_package, "rdma_qos_custom": check_custom,
-    "roce_qos_buffers": check_buffers, "nccl_tests_collectives": collectives, "nccl_tests_baseline": baseline, KERNEL: kernel,
+    "roce_qos_buffers": check_buffers, "nccl_tests_collectives": once_each("nccl_tests_collectives", "collective", COLLECTIVES),
+    "nccl_tests_groups": once_each("nccl_tests_groups", "group", GROUPS), "nccl_tests_baseline": baseline, KERNEL: kernel,
     "ai_environment_index_url": lambda url, findings: index("ai_environment_index_url", 0, url, findings),
 }

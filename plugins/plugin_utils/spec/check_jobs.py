@@ -24,6 +24,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.torch im
     python_fits,
     version_numbers,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ACROSS, LEAF, RAIL
 
 from .findings import Findings, did_you_mean
 from .values import bytes_of
@@ -134,6 +135,20 @@ def check_nccl_tests_sizes(values: Values, _rails: Any, findings: Findings) -> N
     begin, end = values["nccl_tests_begin"], values["nccl_tests_end"]
     if begin is not None and end is not None and bytes_of(begin) > bytes_of(end):
         findings.error("nccl_tests_begin", begin, f"is larger than nccl_tests_end, which is {end}", "at most nccl_tests_end")
+
+
+def check_nccl_tests_groups(values: Values, rails: Any, findings: Findings) -> None:
+    """Groups that the inventory itself rules out; what depends on the nodes of a run is found when it is known who takes part."""
+    for index, group in enumerate(values["nccl_tests_groups"] or ()):
+        why, allowed, leaves = "", "", values["leaves"]
+        if group in (LEAF, ACROSS) and len(leaves) < (1 if group == LEAF else 2):
+            why, allowed = f"rdma_leaves names {'one group' if leaves else 'no group'} of the inventory", "a group for each leaf"
+        elif group == RAIL and len(rails) < 2:
+            why, allowed = "rdma_rails has fewer than two rails", "two rails or more"
+        elif group in (LEAF, ACROSS, RAIL) and values["nccl_tests_launcher"] == "local":
+            why, allowed = "nccl_tests_launcher is local: each node runs by itself", "nccl_tests_launcher: auto, mpi or slurm"
+        if why:
+            findings.error(f"nccl_tests_groups[{index}]", group, f"cannot be had: {why}", f"{allowed}; or another group")
 
 
 def check_slurm_options(values: Values, _rails: Any, findings: Findings) -> None:

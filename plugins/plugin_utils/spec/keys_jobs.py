@@ -2,6 +2,7 @@
 """Rows of the schema for what jobs use, from NCCL to containers, and for rolling upgrades under them. ``schema.py`` joins them."""
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import RELEASE
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ALL, GROUPS
 
 from .key import USER, USER_FORM, Key
 from .keys_drivers import URL, URL_FORM
@@ -9,6 +10,8 @@ from .keys_drivers import URL, URL_FORM
 COLLECTIVES = (
     "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "sendrecv", "hypercube",
 )
+# What a floor or a baseline has figures of: a collective over all nodes, or over a group of them.
+FIGURES = COLLECTIVES + tuple(f"{name}/{group}" for name in COLLECTIVES for group in GROUPS if group != ALL)
 VERSION = r"^[0-9][A-Za-z0-9.+:~_-]*$"
 VERSION_FORM = "a version, in quotes"
 PATH = r"^/(?!.*(?:^|/)\.\.(?:/|$))[A-Za-z0-9_.+@/-]+$"
@@ -83,11 +86,17 @@ NCCL_TESTS = (
         "The user that the jobs run as; the same on every node. Unset: ssh_mesh_user, else the user that Ansible logs in as.", "choice",
         pattern=USER, form=USER_FORM, example="mpi"),
     Key("nccl_tests_purpose", "str", "quick",
-        "quick: a minute to see that it runs at all. acceptance: every size up to 16 GiB. soak: large messages for hours.",
+        "quick: a minute to see that it runs at all. acceptance: every size up to 16 GiB, and by topology. soak: large messages for hours.",
         "choice; NVIDIA/nccl-tests (-b 8 -e 8G -f 2), AZ (judged at 16 GiB)", choices=("quick", "acceptance", "soak")),
-    Key("nccl_tests_collectives", "list", ["all_reduce"], f"Which collectives to run: {', '.join(COLLECTIVES)}.",
-        "choice: all_reduce is what thresholds are known for", elements="str", pattern=f"^({'|'.join(COLLECTIVES)})$",
-        form="a list of " + ", ".join(COLLECTIVES)),
+    Key("nccl_tests_collectives", "list", None,
+        f"Which collectives to run: {', '.join(COLLECTIVES)}. Unset: all_reduce, and for acceptance alltoall too.",
+        "choice: all_reduce is what thresholds are known for; in alltoall everybody talks to everybody, so that paths collide",
+        elements="str", pattern=f"^({'|'.join(COLLECTIVES)})$", form="a list of " + ", ".join(COLLECTIVES),
+        example=["all_reduce", "alltoall"]),
+    Key("nccl_tests_groups", "list", None,
+        "Which nodes run together. node: each by itself. leaf: those of each leaf of rdma_leaves. across: one node of each leaf. rail: all "
+        "nodes over one rail after the other. all: all nodes. Unset: all, and for acceptance every group that the nodes have.",
+        "choice: a figure over all nodes does not say where it is lost", choices=GROUPS, elements="str", example=["node", "all"]),
     Key("nccl_tests_begin", "str", None,
         "Smallest message (-b): bytes, or with K, M or G. 1B is refused: nccl-tests rejects a B. Unset: as the purpose says.",
         "NVIDIA/nccl-tests (src/util.cu parses digits and one of K, M, G)", pattern=MESSAGE_SIZE, form=MESSAGE_FORM, example="8"),
@@ -106,8 +115,8 @@ NCCL_TESTS = (
         "Longest time of one collective in seconds; then it is ended on every node. Unset: as the purpose says.", "choice", minimum=10,
         maximum=604800),
     Key("nccl_tests_min_busbw", "dict", {},
-        "GB/s busbw that a collective must reach on the largest sizes, by its name. Missing: a share of what such nodes can reach, where "
-        "published figures give one; else it is reported, not judged.",
+        "GB/s busbw that a collective must reach on the largest sizes, by its name, or over a group of nodes by NAME/GROUP such as "
+        "all_reduce/leaf. Missing: a share of what such nodes can reach, where published figures give one; else it is not judged.",
         "docs/speed.md", example={"all_reduce": 340}),
     Key("nccl_tests_baseline", "dict", {},
         "A golden run that somebody signed, as railwright bench --save-baseline writes it: later runs must reach 0.95 of it while nodes, "

@@ -45,8 +45,9 @@ RULES: tuple[Callable[[Values, Rails, Findings], None], ...] = (
     _overrides, check_rules, check_fabric.check_network, check_drivers.check_keys, check_drivers.check_stack,
     check_erdma.check_erdma_driver, check_erdma.check_erdma_instance, check_drivers.check_nic_firmware, check_drivers.check_read_request,
     check_drivers.check_kernel_arguments, check_drivers.check_gpu_driver, check_drivers.check_cuda, check_drivers.check_gpudirect,
-    check_jobs.check_nccl_tests_place, check_jobs.check_nccl_tests_sizes, check_jobs.check_slurm_options, check_jobs.check_nccl,
-    check_jobs.check_hpcx, check_jobs.check_ai_environment, check_qos.check_qos, check_qos.check_roce_qos, check_jobs.check_upgrade,
+    check_jobs.check_nccl_tests_place, check_jobs.check_nccl_tests_sizes, check_jobs.check_nccl_tests_groups,
+    check_jobs.check_slurm_options, check_jobs.check_nccl, check_jobs.check_hpcx, check_jobs.check_ai_environment, check_qos.check_qos,
+    check_qos.check_roce_qos, check_jobs.check_upgrade,
     check_fabric.check_mtus, check_fabric.check_profiles, check_nccl_env, check_fabric.check_fabric, check_jobs.check_aiacc,
 )
 
@@ -146,7 +147,7 @@ def _check_keys(given: dict[str, Any], findings: Findings) -> Checked:
                 bare = f"; {key.field} is set, but railwright reads {key.name}" if key.field in given else ""
                 findings.error(key.name, None, "is empty" if key.name in given else "is missing" + bare, allowed)
             else:
-                checked[key.field] = list(key.default) if key.type == "list" else dict(key.default) if key.type == "dict" else key.default
+                checked[key.field] = key.default.copy() if isinstance(key.default, list | dict) else key.default
             continue
         converted = check_value(key, value, findings)
         if converted is not MISSING:

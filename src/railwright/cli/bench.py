@@ -2,18 +2,20 @@
 """``railwright bench``: nccl-tests on the provisioned cluster, judged; and the training benchmark."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ACROSS, LEAF, RAIL
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.baseline import KEY, baseline_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import by_leaf, leaf_of
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
-from railwright.cli.session import Session, failed_headings, node_counts
+from railwright.cli.session import Judged, Session, failed_headings, node_counts
 from railwright.cli.validate import All, conclusion
 from railwright.events import RunOutcome
 from railwright.exitcodes import CommandError, InputError
@@ -33,18 +35,21 @@ nccl-tests is built and brought to the nodes. Ends 0 when no verdict failed, 1 w
 \b
 Examples:
   railwright bench -i mycluster
-  railwright bench -i mycluster --purpose acceptance --collective all_reduce --collective alltoall
+  railwright bench -i mycluster --purpose acceptance
+  railwright bench -i mycluster --group leaf --group across
   railwright bench -i mycluster --ddp --no-nccl-tests
 """
 
 PURPOSE_HELP = "quick, acceptance or soak: sizes, iterations and time limit. Default: as the inventory says, else quick."
-COLLECTIVE_HELP = "Which collective to run; may be given several times. Default: as the inventory says, else all_reduce."
+COLLECTIVE_HELP = "Which collective to run; several times. Default: as the inventory says, else all_reduce, for acceptance alltoall too."
+GROUP_HELP = "node, leaf, across, rail or all: which nodes run together; several times. Default: all, and for acceptance every group."
 BUSBW_HELP = "GB/s busbw that a collective must reach, such as all_reduce=340; may be given several times. Adds to the inventory's."
 LAUNCHER_HELP = "auto, local, mpi or slurm. Default: as the inventory says, else auto."
 TESTS_HELP = "Run nccl-tests; --no-nccl-tests leaves the training benchmark alone."
 
 Purpose = Annotated[str | None, option("--purpose", metavar="NAME", help=PURPOSE_HELP)]
 Collectives = Annotated[list[str] | None, option("--collective", metavar="NAME", help=COLLECTIVE_HELP)]
+Groups = Annotated[list[str] | None, option("--group", metavar="NAME", help=GROUP_HELP)]
 MinBusbw = Annotated[list[str] | None, option("--min-busbw", metavar="NAME=GBPS", help=BUSBW_HELP)]
 Launcher = Annotated[str | None, option("--launcher", metavar="NAME", help=LAUNCHER_HELP)]
 Ddp = Annotated[bool, typer.Option("--ddp", help="Run the training benchmark (PyTorch DDP) too, after nccl-tests.")]
@@ -58,15 +63,16 @@ ApprovedBy = Annotated[str | None, option("--approved-by", metavar="NAME", help=
 OPTIONS = {
     "nccl_tests_purpose": "--purpose",
     "nccl_tests_collectives": "--collective",
+    "nccl_tests_groups": "--group",
     "nccl_tests_min_busbw": "--min-busbw",
     "nccl_tests_launcher": "--launcher",
 }
 
 
 def command(
-    inventory: Inventory, limit: Limit = None, purpose: Purpose = None, collective: Collectives = None, min_busbw: MinBusbw = None,
-    launcher: Launcher = None, ddp: Ddp = False, nccl_tests: NcclTests = True, save_baseline: SaveBaseline = None,
-    approved_by: ApprovedBy = None, every: All = False, form: OutputFormat = Format.TEXT,
+    inventory: Inventory, limit: Limit = None, purpose: Purpose = None, collective: Collectives = None, group: Groups = None,
+    min_busbw: MinBusbw = None, launcher: Launcher = None, ddp: Ddp = False, nccl_tests: NcclTests = True,
+    save_baseline: SaveBaseline = None, approved_by: ApprovedBy = None, every: All = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     if not ddp and not nccl_tests:
         raise InputError("--no-nccl-tests: nothing is left to run; allowed: together with --ddp")
@@ -74,14 +80,17 @@ def command(
     wanted = {
         "nccl_tests_purpose": purpose,
         "nccl_tests_collectives": list(dict.fromkeys(collective or [])),
+        "nccl_tests_groups": list(dict.fromkeys(group or [])),
         "nccl_tests_min_busbw": floors(min_busbw or []),
         "nccl_tests_launcher": launcher,
     }
     session = Session("bench", inventory, limit, form)
     given = {name: value for name, value in wanted.items() if value}
-    extra = session.judge(given, {name: OPTIONS[name] for name in given}).variables
+    judged = session.judge(given, {name: OPTIONS[name] for name in given})
+    if nccl_tests:
+        check_groups(judged, given)
     try:
-        outcome = run_bench(session, extra, nccl_tests=nccl_tests, ddp=ddp)
+        outcome = run_bench(session, judged.variables, nccl_tests=nccl_tests, ddp=ddp)
     except KeyboardInterrupt:
         console.note("what was started on the nodes ends by itself within three minutes; until then they refuse another run")
         raise
@@ -93,6 +102,21 @@ def command(
     if save_baseline is not None:
         keep_baseline(save_baseline, signed, outcome, session.started.strftime("%Y-%m-%d"), session.id)
     raise typer.Exit(end.code)
+
+
+def check_groups(judged: Judged, given: Collection[str]) -> None:
+    """Groups that were asked for by name and that these nodes do not have; what the inventory alone rules out is the linter's to say."""
+    inventory, (host, spec) = judged.inventory, next(iter(judged.specs.items()))
+    leaves = leaf_of(spec["leaves"], inventory.groups)
+    for group in spec["nccl_tests_groups"] or ():
+        parts, omitted = by_leaf(group, list(inventory.hosts), leaves) if group in (LEAF, ACROSS) else ([], [])
+        why = next((item.why for item in omitted), "") if group in (LEAF, ACROSS) and not parts else ""
+        if group in (LEAF, ACROSS, RAIL) and len(inventory.hosts) < 2:
+            why = "one node alone"
+        if why:
+            origin = None if GROUPS_KEY in given else inventory.origin(host, GROUPS_KEY)
+            where = OPTIONS[GROUPS_KEY] if origin is None else f"{origin.file}:{origin.line}: {GROUPS_KEY}"
+            raise InputError(f"{where}: {group}: cannot be had: {why}; allowed: other groups, or more nodes (--limit)")
 
 
 def signature(file: Path | None, approved_by: str | None, *, nccl_tests: bool) -> str:
@@ -203,13 +227,22 @@ def report(stored: Run, form: Format) -> None:
         console.say(line)
 
 
+GROUPS_KEY = "nccl_tests_groups"
 HCAS = 8  # ranks whose HCAs are shown; the report has all
 
 
 def show_figures(bench: dict[str, Any]) -> None:
     _show_table(*rows.versions(bench))
-    for run in objects(bench.get("runs")):
-        _show_run(bench, run)
+    runs = objects(bench.get("runs"))
+    by_group = [rows.group_row(run) for run in runs if rows.in_group(run)]
+    if by_group:
+        console.out().line()
+    _show_table(rows.GROUP, by_group)
+    for run in runs:
+        if not rows.in_group(run) or not run.get("complete"):
+            _show_run(bench, run)
+    for why in bench.get("left_out") or []:
+        console.say(f"not run: {why}")
 
 
 def _show_run(bench: dict[str, Any], run: dict[str, Any]) -> None:

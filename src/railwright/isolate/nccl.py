@@ -16,6 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import no_device
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import plan_jobs
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import nearest_gpu, over_one_rail
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Launcher
 from railwright.isolate.model import Ask, Result, Round, Trial
 from railwright.isolate.perftest import AT_ONCE, SHOWN, Grown, Site
@@ -132,10 +133,10 @@ class NcclLauncher:
         pair = [self._members[node].plan for node in trial.nodes]
         own, groups = dict[str, str](), len(pair[0].gpus)
         if set(ask.rails) != set(self._rails):
-            ends = [end_of(self._members[node].site.view, ask.rails[0]) for node in trial.nodes]
+            ends = [node.seen["ends"].get(ask.rails[0]) for node in pair]
             if ends[0] is None or ends[0] != ends[1]:
                 return f"one launch has one NCCL_IB_HCA, and the rail's RDMA devices are {' and '.join(str(end) for end in ends)}"
-            groups, own = 1, {"NCCL_IB_HCA": f"={ends[0]}", "NCCL_TESTS_DEVICE": str(nearest_gpu(pair[0], ends[0]))}
+            groups, own = 1, over_one_rail(ends[0], nearest_gpu(pair[0], ends[0]))
         elif groups > 1:  # the first one is older, and knows powers of two alone
             own = {"NCCL_TESTS_SPLIT_MASK": f"{groups - 1:x}"} if groups & (groups - 1) == 0 else {"NCCL_TESTS_SPLIT": f"MOD {groups}"}
         options = ["-b", SIZE, "-e", SIZE + (trial.samples - 1) * STEP, "-i", STEP, "-n", ITERATIONS, "-w", WARMUP, "-c", 0, "-g", 1,
@@ -197,18 +198,6 @@ class NcclLauncher:
             if host is None or host.status == "unreachable":
                 self._away.add(node)
         return answers
-
-
-def end_of(view: Mapping[str, Any], rail: str) -> str | None:
-    """The RDMA device and port of a rail, as NCCL_IB_HCA has them."""
-    found = next((item for item in view["rails"] if item["name"] == rail), {"hca": None})
-    return None if found["hca"] is None or found["port"] is None else f"{found['hca']}:{found['port']}"
-
-
-def nearest_gpu(node: plan_jobs.Node, end: str) -> int:
-    """The first one where none is known to be near."""
-    near = {row["gpu"] for row in node.seen["affinity"] if row["near"] is True and f"{row['hca']}:{row['port']}" == end}
-    return next((number for number, gpu in enumerate(node.gpus) if gpu[1] in near), 0)
 
 
 def nccl_launcher(nodes: Sequence[plan_jobs.Node]) -> Launcher | str:

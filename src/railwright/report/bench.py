@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ALL
 from railwright.report.text import size_text
 
 Object = dict[str, Any]
@@ -16,6 +17,7 @@ Row = tuple[str, ...]
 
 SIZES = ("size", "type", "out of place us", "busbw GB/s", "wrong", "in place us", "busbw GB/s", "wrong")
 AFFINITY = ("node", "GPU", "HCA", "port", "path", "near")
+GROUP = ("by topology", "nodes", "GB/s busbw", "floor", "ceiling", "run")
 STEPS = ("samples/s", "p50 ms", "p75 ms", "p90 ms", "p95 ms")
 NEAR: dict[object, str] = {True: "yes", False: "no"}
 
@@ -28,12 +30,27 @@ def figure(value: Any, form: str = ".2f") -> str:
 
 def title(bench: Object, run: Object) -> str:
     """``all_reduce: 16 ranks on 2 nodes, mpi``."""
-    node, hosts, ranks = run.get("node"), bench.get("hosts") or [], bench.get("ranks")
+    node, hosts, ranks = run.get("node"), run.get("nodes") or bench.get("hosts") or [], run.get("ranks") or bench.get("ranks")
     many = f"on {len(hosts)} node{'' if len(hosts) == 1 else 's'}"
     if node:  # launched there for itself alone; the document's number is that of all nodes
-        many, ranks = f"on {node}", len(mapping(bench.get("gpus")).get(node) or []) or None
+        many, ranks = f"on {node}", run.get("ranks") or len(mapping(bench.get("gpus")).get(node) or []) or None
     parts = [f"{ranks} rank{'' if ranks == 1 else 's'} {many}" if ranks is not None else many, str(bench.get("launcher") or "")]
-    return f"{run['collective']}: " + ", ".join(part for part in parts if part)
+    return f"{name(run)}: " + ", ".join(part for part in parts if part)
+
+
+def name(run: Object) -> str:
+    """``all_reduce``, ``all_reduce within rack1``."""
+    return f"{run['collective']} {run.get('label') or ''}".strip()
+
+
+def in_group(run: Object) -> bool:
+    """Whether it is one over some of the nodes, or of their rails. Older documents have no such runs, and name no group."""
+    return run.get("group") not in (None, ALL)
+
+
+def group_row(run: Object) -> Row:
+    figures = [figure(run.get(key)) for key in ("judged_busbw", "floor", "ceiling")]
+    return name(run), str(len(run.get("nodes") or [])), *figures, "complete" if run.get("complete") else "NOT complete"
 
 
 def size_rows(run: Object) -> list[Row]:

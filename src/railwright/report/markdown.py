@@ -66,7 +66,7 @@ def _cases(cases: list[Case]) -> list[str]:
     return markdown_table(header, [[short(text, LONGEST) for text in row] for row in texts])
 
 
-SUMMARY = ("Collective", "Judged busbw GB/s", "Floor GB/s", "Floor from", "Complete", "Seconds", "Transport")
+SUMMARY = ("Collective", "Nodes", "Judged busbw GB/s", "Floor GB/s", "Floor from", "Ceiling GB/s", "Complete", "Seconds", "Transport")
 TAIL = 20  # lines of a run that broke off; report.json has all that was kept
 
 
@@ -77,18 +77,21 @@ def bench(document: dict[str, Any], plots: Sequence[Plot]) -> list[str]:
     facts = {name: rows.figure(document.get(name.lower())) for name in ("Purpose", "Launcher", "Ranks")}
     facts["Hosts in rank order"] = ", ".join(map(str, document.get("hosts") or [])) or "-"
     lines = ["", "## nccl-tests", *_table(("", ""), facts.items()), *_table(*rows.versions(document))]
-    lines += _table(SUMMARY, [_summary(run) for run in runs])
+    lines += _table(SUMMARY, [_summary(document, run) for run in runs])
+    lines += ["", *(f"- not run: {markdown_cell(why)}" for why in document["left_out"])] if document.get("left_out") else []
     for number, run in enumerate(runs):
         lines += ["", f"### {markdown_cell(rows.title(document, run))}", "", *_run(run, pictures.get(number))]
     affinity = _table(rows.AFFINITY, list(rows.affinity_rows(document)))
     return lines + (["", "### GPUs and HCAs", *affinity] if affinity else [])
 
 
-def _summary(run: dict[str, Any]) -> Sequence[str]:
-    node = f" on {run['node']}" if run.get("node") else ""
+def _summary(document: dict[str, Any], run: dict[str, Any]) -> Sequence[str]:
+    node = f" on {run['node']}" if run.get("node") and not run.get("label") else ""
+    nodes = "1" if run.get("node") else str(len(run.get("nodes") or document.get("hosts") or []))
     source = "-" if run.get("floor") is None else str(run.get("floor_source") or "-")
-    figures = (rows.figure(run.get("judged_busbw")), rows.figure(run.get("floor")), source, "yes" if run.get("complete") else "NO")
-    return (f"{run['collective']}{node}", *figures, rows.figure(run.get("seconds"), ".1f"), rows.transport(run))
+    figures = (rows.figure(run.get("judged_busbw")), rows.figure(run.get("floor")), source, rows.figure(run.get("ceiling")),
+               "yes" if run.get("complete") else "NO")  # fmt: skip
+    return (f"{rows.name(run)}{node}", nodes, *figures, rows.figure(run.get("seconds"), ".1f"), rows.transport(run))
 
 
 def _run(run: dict[str, Any], plot: Plot | None) -> list[str]:
@@ -97,6 +100,8 @@ def _run(run: dict[str, Any], plot: Plot | None) -> list[str]:
         before = f"; grey: the previous run, {plot.before_id}" if plot.before is not None else ""
         lines += [f"![busbw over message size]({plot.file}.svg)", "", f"[The same as PNG]({plot.file}.png){before}", ""]
     facts = [f"busbw: {rows.busbw_text(run)}", f"run: {rows.ended(run)}", f"transport: {rows.transport(run)}", *rows.hcas(run)]
+    if rows.in_group(run):
+        facts.append(f"nodes: {', '.join(map(str, run.get('nodes') or []))}")
     if run.get("argv"):
         facts.append(f"command: {' '.join(run['argv'])}")
     if settings := mapping(run.get("environment")):

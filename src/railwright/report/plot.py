@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 Points = tuple[tuple[int, float], ...]
+PICTURES = 256  # of one run; a thousand nodes that each run by themselves need none of their own
 SEARCHED = 50  # stored runs that are read in search of the previous one
 
 
@@ -74,15 +75,15 @@ def plots(run: Run) -> list[Plot]:
     found: list[Plot] = []
     for number, own in enumerate(objects(bench.get("runs"))):
         now = series(own)
-        if not any(now):
+        if not any(now) or len(found) >= PICTURES:
             continue
         before_id, before = _previous(run, own)
         wrong = tuple(sorted(set(_points(own, "out_of_place", wrong=True) + _points(own, "in_place", wrong=True))))
         floor = own["floor"] if isinstance(own.get("floor"), int | float) else None
-        names = [plot.file for plot in found]
+        names, group = [plot.file for plot in found], f"_{own['group']}" if rows.in_group(own) else ""
         found.append(
-            Plot(number, _file(str(own["collective"]), names), rows.title(bench, own), now, floor, str(own.get("floor_source") or ""),
-                 wrong, before, before_id))
+            Plot(number, _file(f"{own['collective']}{group}", names), rows.title(bench, own), now, floor,
+                 str(own.get("floor_source") or ""), wrong, before, before_id))
     return found
 
 
@@ -109,7 +110,7 @@ def _previous(run: Run, own: dict[str, Any]) -> tuple[str, Series | None]:
         if other.inventory != run.inventory or not alike:
             continue
         for candidate in objects((other.bench or {}).get("runs")):
-            same = all(candidate.get(key) == own.get(key) for key in ("collective", "node"))
+            same = all((candidate.get(key) or "") == (own.get(key) or "") for key in ("collective", "node", "label"))
             if same and any(series(candidate)):
                 return identity, series(candidate)
     return "", None

@@ -18,7 +18,7 @@ from field_specs import build_spec
 from nccl_tables import table
 
 NODES = ("n1", "n2")
-LOOK, PROBE, POLL, COLLECT = map(NCCL.format, ("inspect", "probe", "poll", "collect"))
+LOOK, PROBE, START, POLL, COLLECT = map(NCCL.format, ("inspect", "probe", "start", "poll", "collect"))
 HALF = {"time_us": 1.0, "algbw": 400.0, "busbw": 400.0, "wrong": 0}
 ROW = {"size": 1 << 30, "count": 1 << 28, "type": "float", "redop": "sum", "root": -1, "out_of_place": HALF, "in_place": HALF}
 
@@ -115,8 +115,57 @@ def test_nothing_is_started_where_the_launcher_or_a_gpu_failed(probe: dict[str, 
 def test_after_a_job_that_did_not_end_by_itself_nothing_more_is_started(polled: dict[str, Any], goes_on: bool) -> None:
     hosts = both()
     hosts["n1"] |= {PROBE: answers(), POLL: polled}
-    assert (step("start", "n1", hosts, job=1) is not None) is goes_on
+    assert ("launch" in (step("start", "n1", hosts, job=1) or {})) is goes_on
     assert step("start", "n1", hosts, job=0) is not None
+
+
+LEAVES = {"rack1": ["n1", "n2"], "rack2": ["n3", "n4"]}
+FOUR = ("n1", "n2", "n3", "n4")
+
+
+def of_four(results: dict[str, dict[str, Any]], job: int) -> dict[str, dict[str, Any] | None]:
+    """What each of four nodes behind two leaves is told when a job is started. ``results``: by node, of the steps before."""
+    wanted_here = {"nccl_tests_groups": ["leaf", "across", "all"], "leaves": list(LEAVES)}
+    said = {**answers(), "answers": [{**answers()["answers"][0], "host": name} for name in FOUR for _rank in range(8)]}
+    registered = {name: {LOOK: looked(name, inventory=wanted_here), PROBE: {"skipped": True}, **results.get(name, {})} for name in FOUR}
+    registered["n1"][PROBE] = said
+    task_vars = {"inventory_hostname": "n1", "hostvars": registered, "ansible_play_hosts_all": list(FOUR),
+                 "ansible_play_hosts": list(FOUR), "groups": {**LEAVES, "all": list(FOUR)}, "ansible_forks": 10}
+    planned = plan(task_vars)
+    return {name: nccl_arguments("start", planned, name, task_vars, {"job": job}) for name in FOUR}
+
+
+def started(found: dict[str, dict[str, Any] | None]) -> list[str]:
+    return [name for name, item in found.items() if item is not None and "launch" in item]
+
+
+def test_leaves_begin_at_the_same_time_on_nodes_of_their_own() -> None:
+    found = of_four({}, 0)
+    assert started(found) == ["n1", "n3"]
+    told = found["n3"]
+    assert told is not None
+    assert told["launch"]["hosts"] == "n3 slots=8\nn4 slots=8\n"
+    assert list(told["launch"]["environment"]) == ["n3"], "what others are started with is nothing for this node"
+
+
+SKIPPED = {START: {"skipped": True}, POLL: {"skipped": True}}
+
+
+def test_where_a_launch_hung_its_nodes_start_nothing_more() -> None:
+    """One leaf hung: the next job runs without its nodes, and the one over all nodes does not run."""
+    after_leaf = {"n1": {POLL: {"status": 124}}, "n2": SKIPPED, "n3": {POLL: {"status": 0}}, "n4": SKIPPED}
+    across = of_four(after_leaf, 1)
+    assert started(across) == []
+    assert [name for name, item in across.items() if item] == ["n1", "n2"], "they hand on that they gave up"
+    gone = {"n1": {START: across["n1"], POLL: {"skipped": True}}, "n2": {START: across["n2"], POLL: {"skipped": True}}, "n3": SKIPPED,
+            "n4": SKIPPED}
+    assert started(of_four(gone, 2)) == []
+
+
+def test_a_launch_that_ended_does_not_hold_up_a_node_that_starts_later() -> None:
+    """Node n2 was no start of the first job: its own poll was skipped, and says nothing."""
+    after_leaf = {"n1": {POLL: {"status": 0}}, "n2": SKIPPED, "n3": {POLL: {"status": 3}}, "n4": SKIPPED}
+    assert started(of_four(after_leaf, 1)) == ["n1", "n2"]
 
 
 def test_steps_need_the_plan() -> None:

@@ -31,7 +31,7 @@ def member(name: str, *, gpus: int = 2, hca: str = "mlx5_1", **wishes: Any) -> M
         "hostname": f"{name}.example", "nccl_conf": [], "net_plugins": [], "mpi": [
             {"kind": "openmpi5", "prefix": "/opt/mpi", "mpirun": "/opt/mpi/bin/mpirun"}], "slurm": {"srun": "/usr/bin/srun"},
         "problems": [], "affinity": [{"gpu": "0000:01:00.0", "hca": "mlx5_1", "port": 1, "near": True}],
-        "ports": [],
+        "ports": [], "ends": {"rail0": "mlx5_0:1", "rail1": f"{hca}:1"},
     }  # fmt: skip
     own = {
         "nccl_tests_launcher": "mpi", "nccl_tests_slurm_host": None, "nccl_tests_slurm_options": ["--partition=gpu"], "fabric": "roce",

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Site, above_ceiling, floor_of, least
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, fitting, plan_run, sizes_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.sizes import fitting, sizes_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import machine_of
 from bench_nodes import H200, node, wishes
 
 RUN = "20260101T000000Z-abc123"
+ACCEPTANCE = {"nccl_tests_purpose": "acceptance", "nccl_tests_groups": ["all"]}
 DIRECTORY = f"/run/railwright/bench/{RUN}"
 
 
@@ -355,7 +357,7 @@ def test_a_link_that_is_narrow_by_design_lowers_the_floor() -> None:
 
     by_width = {}
     for best in (8, 16):
-        nodes = (node(name, inventory={"nccl_tests_purpose": "acceptance"}, places=narrow(best)) for name in ("n1", "n2"))
+        nodes = (node(name, inventory=ACCEPTANCE, places=narrow(best)) for name in ("n1", "n2"))
         by_width[best] = planned(*nodes)["jobs"][0]["floors"]["n1"]
     assert by_width[8].gbs < by_width[16].gbs
     assert "PCIe 4.0 x8 of rail0" in by_width[8].source
@@ -377,7 +379,7 @@ def test_a_link_that_is_narrow_by_design_lowers_the_floor() -> None:
     ],
 )
 def test_the_plan_gives_each_job_its_floor(inventory: dict[str, Any], conf: list[str], floor: float | None, why: str) -> None:
-    wanted = {"nccl_tests_purpose": "acceptance", **inventory}
+    wanted = {**ACCEPTANCE, **inventory}
     found = planned(*(node(name, inventory=wanted, nccl_conf=conf) for name in ("n1", "n2")))["jobs"][0]["floors"]["n1"]
     assert found.gbs == floor
     assert why in found.source
@@ -385,9 +387,9 @@ def test_the_plan_gives_each_job_its_floor(inventory: dict[str, Any], conf: list
 
 def test_gpus_of_every_node_count() -> None:
     """The first node's alone were asked."""
-    other = node("n2", inventory={"nccl_tests_purpose": "acceptance"})
+    other = node("n2", inventory=ACCEPTANCE)
     other.seen["cuda"]["devices"][7][0] = "NVIDIA H20"
-    found = planned(node("n1", inventory={"nccl_tests_purpose": "acceptance"}), other)["jobs"][0]["floors"]["n1"]
+    found = planned(node("n1", inventory=ACCEPTANCE), other)["jobs"][0]["floors"]["n1"]
     assert found[0] is None
     assert "GPUs of several kinds" in found[1]
 

@@ -17,6 +17,7 @@ from nccl_tables import table
 
 RUN = "run-1"
 GIB = 1 << 30
+ACCEPTANCE = {"nccl_tests_purpose": "acceptance", "nccl_tests_groups": ["all"], "nccl_tests_collectives": ["all_reduce"]}
 
 
 def row(busbw: float, size: int = GIB, wrong: int | None = 0) -> dict[str, Any]:
@@ -37,7 +38,7 @@ def left(text: str, rc: int | None = 0, *, log: str = "", started: bool = True, 
 
 
 def alone(result: dict[str, Any] | None, *, gpus: int = 8, probe: dict[str, Any] | None = None, **inventory: Any) -> Run:
-    one = node("n1", gpus, inventory={"nccl_tests_purpose": "acceptance", **inventory})
+    one = node("n1", gpus, inventory={**ACCEPTANCE, **inventory})
     probed = {"status": 0, "answers": [answer("n1", 0, gpus)], "reason": None} if probe is None else probe
     return Run(plan_run([one], RUN), [one], {"n1": probed}, {"n1": result}, {"n1": 0})
 

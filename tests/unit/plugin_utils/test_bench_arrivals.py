@@ -49,7 +49,7 @@ def judged(
     for name, own in lines.items():
         (tmp_path / name).mkdir()
         left[name] = {"jobs": [{"name": collective, "log": LOG, "text": ""}], "spent": told(tmp_path / name, own)}
-    item = {"collective": collective, "node": "", "rows": [ROW], "late": []}
+    item = {"collective": collective, "group": "all", "node": "", "rows": [ROW], "late": []}
     return judge_late_ranks(Run({}, nodes, {}, left, {}), [item]), item
 
 
@@ -137,7 +137,7 @@ def test_without_a_plugin_it_is_said_once(tmp_path: Path) -> None:
 
 def test_a_node_that_was_lost_and_a_job_that_did_not_run() -> None:
     nodes = [node(name, 2, inventory={"nccl_tests_inspector": LIBRARY}) for name in ("n1", "n2")]
-    runs = [{"collective": "all_reduce", "node": "", "rows": rows, "late": []} for rows in ([ROW], [])]
+    runs = [{"collective": "all_reduce", "group": "all", "node": "", "rows": rows, "late": []} for rows in ([ROW], [])]
     (found,) = judge_late_ranks(Run({}, nodes, {}, {"n1": None}, {}), runs)
     assert found.status == "unknown"
 
@@ -149,7 +149,7 @@ def test_local_runs_are_judged_by_node(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         own = times(2, {1: 2.0} if at else {})
         left[name] = {"jobs": [], "spent": told(tmp_path / name, own[0] + own[1])}
-    runs = [{"collective": "all_reduce", "node": name, "rows": [ROW], "late": []} for name in ("n1", "n2")]
+    runs = [{"collective": "all_reduce", "group": "all", "node": name, "rows": [ROW], "late": []} for name in ("n1", "n2")]
     assert [(item.node, item.status) for item in judge_late_ranks(Run({}, nodes, {}, left, {}), runs)] == [("n1", "pass"), ("n2", "warn")]
 
 

@@ -22,7 +22,7 @@ def line(rank: int, kernels: float = 0.3, bootstrap: float = 0.9, head: str = " 
 
 def run(logs: dict[str, str], *, local: bool = False, ranks: int = 16) -> Run:
     nodes = [node(name) for name in logs]
-    plan = {"jobs": [{"name": "all_reduce"}], "ranks": ranks, "kind": "local" if local else "openmpi4"}
+    plan = {"jobs": [{"name": "all_reduce", "group": "all"}], "ranks": ranks, "kind": "local" if local else "openmpi4"}
     left = {name: {"jobs": [{"name": "all_reduce", "log": log}]} for name, log in logs.items()}
     return Run(plan, nodes, {}, left, {})
 

@@ -13,7 +13,7 @@ from ...host.host import Host
 from . import processes
 from .probe import answers, as_dict
 from .processes import Started
-from .run_directory import LEASE_S, directory_of, note, recorded, user_of
+from .run_directory import HOSTS, LEASE_S, directory_of, note, recorded, user_of
 from .text_report import parse
 
 WAIT_S = 5.0  # how long one poll waits for the end
@@ -33,6 +33,7 @@ class Launch(NamedTuple):
     argv: Sequence[str]
     environment: Mapping[str, str]
     seconds: int
+    hosts: Optional[str] = None  # text of the launcher's host file, where this job has one of its own
 
 
 def log_of(run: str, name: str) -> str:
@@ -44,6 +45,9 @@ def log_of(run: str, name: str) -> str:
 def begin(host: Host, launch: Launch) -> Dict[str, Any]:
     log = log_of(launch.run, launch.name)
     note(host, launch.run, started=True)
+    if launch.hosts is not None:
+        with processes.rights_of(host, launch.user):
+            host.write("%s/%s" % (directory_of(launch.run), HOSTS), launch.hosts, 0o600)
     started = processes.start(host, launch.argv, launch.user, dict(launch.environment), log, launch.seconds, launch.run, LEASE_S)
     with processes.rights_of(host, launch.user):
         host.write(log + ".started", json.dumps([started.pid, started.start_time, time.time()]), 0o600)
@@ -114,7 +118,7 @@ def stop(host: Host, run: str, user: Optional[str], cancel: Optional[str]) -> Di
         if not result.ok:
             notes.append("scancel: %s" % one_line(result.err or "exit %d" % result.rc))
     if recorded(host, run) is not None:
-        note(host, run)
+        note(host, run, started=False)  # the next job may be started on another node, and nobody asks here then
     uid = user_of(host, run) if user is None else processes.account(user).uid
     deadline = time.monotonic() + GRACE_S
     while processes.marked(host, run, uid) and time.monotonic() < deadline:

@@ -18,6 +18,8 @@ COLLECTIVES = {  # what people call it -> the binary
     "broadcast": "broadcast_perf", "reduce": "reduce_perf", "gather": "gather_perf", "scatter": "scatter_perf", "sendrecv": "sendrecv_perf",
     "hypercube": "hypercube_perf",
 }
+# Which nodes run together, narrow to wide: each by itself, those of a leaf, one of each leaf, all of them over one rail, all of them.
+GROUPS = NODE, LEAF, ACROSS, RAIL, ALL = "node", "leaf", "across", "rail", "all"
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 LAUNCHERS = ("local", "openmpi4", "openmpi5", "mpich", "slurm")
 # Nobody is there to answer a question, and a node that is away must not hold the run up for minutes. MPI splits them at blanks.
@@ -37,11 +39,14 @@ class Purpose(NamedTuple):
     check: int  # how often values are compared; 0: never
     seconds: int  # longest time of one collective
     source: str
+    collectives: Tuple[str, ...] = ("all_reduce",)  # where the inventory names none
+    groups: Tuple[str, ...] = (ALL,)  # likewise
 
 
 PURPOSES = (
     Purpose("quick", 1 << 20, 1 << 28, 20, 5, 1, 300, "choice: a minute to see that it runs at all"),
-    Purpose("acceptance", 8, 1 << 34, 20, 5, 1, 1800, "NVIDIA/nccl-tests (-b 8 -e 8G -f 2), AZ (judged at 16 GiB)"),
+    Purpose("acceptance", 8, 1 << 34, 20, 5, 1, 1800, "NVIDIA/nccl-tests (-b 8 -e 8G -f 2), AZ (judged at 16 GiB)",
+            ("all_reduce", "alltoall"), GROUPS),
     Purpose("soak", 1 << 30, 1 << 34, 200, 5, 1, 14400, "choice: large messages for hours find what a short run does not"),
 )
 
@@ -85,6 +90,11 @@ def purpose(name: str) -> Purpose:
         if row.name == name:
             return row
     raise KeyError(name)
+
+
+def collectives_of(named: Optional[Sequence[str]], purpose_name: str) -> Tuple[str, ...]:
+    """Those that the inventory names, else those of the purpose."""
+    return tuple(named or purpose(purpose_name).collectives)
 
 
 def options_of(sizes: Sizes) -> List[str]:

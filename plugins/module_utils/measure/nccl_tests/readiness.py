@@ -78,6 +78,7 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
         "programs": programs,
         "affinity": rows,
         "places": places(host, spec, identity),
+        "ends": ends_of_rails(spec, identity),
         "ports": as_dicts(ports_of_rails(host, spec, identity)),
         "verdicts": as_dicts(judge_topology(node, rows, driver_matrix(host))
                              + judge_topo_files(host, node, wanted.environment, who.home, (who.name, who.uid, who.gid))),
@@ -92,6 +93,12 @@ def places(host: Host, spec: Spec, identity: Identity) -> List[Dict[str, Any]]:
         if target.hca is not None and target.hca.pci is not None:
             found.append((target.hca.pci, target.rail.name, sysfs_values.integer(pci_attribute(host, target.hca.pci, "numa_node"))))
     return [{"pci": pci, "rail": rail, "numa_node": numa, "links": links_of(host, pci)} for pci, rail, numa in found]
+
+
+def ends_of_rails(spec: Spec, identity: Identity) -> Dict[str, str]:
+    """Of each rail its RDMA device and port, as NCCL_IB_HCA has them; a rail that is not there is missing."""
+    return {target.rail.name: "%s:%d" % (target.hca.name, target.port) for target in match_rails(spec, identity)[0]
+            if target.hca is not None and target.port is not None}
 
 
 def ports_of_rails(host: Host, spec: Spec, identity: Identity) -> List[Watched]:

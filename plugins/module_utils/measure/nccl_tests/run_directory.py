@@ -70,10 +70,12 @@ def record_of(run: str) -> str:
     return "%s/.%s" % (parent, name)
 
 
-def note(host: Host, run: str, *, started: bool = False) -> None:
-    """Somebody looks after this run. Raises OSError."""
-    before = recorded(host, run)
-    host.write(record_of(run), "%d %d\n" % (time.monotonic(), started or (before is not None and before.started)))
+def note(host: Host, run: str, *, started: Optional[bool] = None) -> None:
+    """Somebody looks after this run; ``started`` None: of a job as before. Raises OSError."""
+    if started is None:
+        before = recorded(host, run)
+        started = before is not None and before.started
+    host.write(record_of(run), "%d %d\n" % (time.monotonic(), started))
 
 
 def recorded(host: Host, run: str) -> Optional[Record]:

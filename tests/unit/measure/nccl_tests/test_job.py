@@ -290,6 +290,29 @@ def test_ranks_that_another_node_started_are_nobodys_to_end(run: str) -> None:
     assert not processes.alive(HOST, started), "no job may take so long"
 
 
+def test_a_node_that_started_a_job_is_not_forsaken_in_the_next(tmp_path: Path, run: str) -> None:
+    """The jobs of a run begin on different nodes: where the last one began nobody asks while the next one's ranks are at work there."""
+    begin(HOST, launch(run, standin(tmp_path, "true")))
+    ended(run)
+    stop(HOST, run, USER, None)
+    ranks = processes.start(HOST, ["sleep", "60"], USER, {}, run_directory.directory_of(run) + "/x", 60, run)
+    assert settled(run, 3), "keeper, timeout, sleep"
+    aged(run, 3000)
+    with pytest.raises(RailwrightError, match="another run is on this node"):
+        run_directory.prepare(HOST, "second", USER, "")
+    assert processes.alive(HOST, ranks)
+
+
+def test_a_job_brings_its_host_file(tmp_path: Path, run: str) -> None:
+    hosts = Path(run_directory.directory_of(run)) / run_directory.HOSTS
+    begin(HOST, launch(run, standin(tmp_path, "true")))
+    assert hosts.read_text() == "n1 slots=2\n", "that of the run where it has none"
+    ended(run)
+    begin(HOST, launch(run, standin(tmp_path, "true"), name="all_reduce_leaf")._replace(hosts="n3 slots=8\n"))
+    assert hosts.read_text() == "n3 slots=8\n"
+    ended(run, "all_reduce_leaf")
+
+
 def test_what_the_user_dates_into_the_future_holds_nobody_up(tmp_path: Path, run: str) -> None:
     begin(HOST, launch(run, standin(tmp_path, "setsid sleep 60 &", "sleep 0.2")))
     ended(run)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.readiness import ports_of_rails
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.readiness import ends_of_rails, ports_of_rails
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Hca, Identity, Nic, Platform
 from field_specs import build_spec
@@ -33,3 +33,4 @@ def test_the_port_of_each_rail_with_what_counts_for_it(tmp_path: Path, bond: str
     (port,) = ports_of_rails(TreeHost(str(tmp_path)), spec, identity(bond))
     assert (port.hca, port.port, port.driver, port.netdevs) == ("mlx5_0", 1, "mlx5_core", netdevs)
     assert isinstance(port, Watched)
+    assert ends_of_rails(spec, identity(bond)) == {"rail0": "mlx5_0:1"}, "a rail that is not there is missing"

@@ -56,7 +56,7 @@ def test_markdown_says_what_was_judged_and_how() -> None:
     one = stored_run(ID, document())
     one.ddp = training()
     text = as_markdown(one, cases_of(one)).replace("\\", "")
-    assert "| all_reduce | 342.90 | 340.00 | 0.85 of 8 NICs x 400 Gb/s | yes | 12.2 | NET/IB/GDRDMA 32 |" in text
+    assert "| all_reduce | 2 | 342.90 | 340.00 | 0.85 of 8 NICs x 400 Gb/s | - | yes | 12.2 | NET/IB/GDRDMA 32 |" in text
     assert "### all_reduce: 4 ranks on 2 nodes, openmpi4" in text
     assert "| 4 GiB | float | 10.50 | 345.50 | 0 | 10.50 | 344.25 | 0 |" in text
     assert "rank 0: n1 mlx5_0:1\n- rank 10: n2 mlx5_1:1" in text
@@ -109,7 +109,7 @@ def test_report_lists_the_plots(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_what_has_no_floor_says_why_it_is_not_judged() -> None:
     text = markdown(floor=None, floor_source="what a ring gets through NVIDIA L40S is not known").replace("\\", "")
     assert "- busbw: 342.90 GB/s on the largest sizes; not judged: what a ring gets through NVIDIA L40S is not known" in text
-    assert "| all_reduce | 342.90 | - | - | yes |" in text
+    assert "| all_reduce | 2 | 342.90 | - | - | - | yes |" in text
 
 
 def test_nodes_that_differ_have_a_row_each() -> None:

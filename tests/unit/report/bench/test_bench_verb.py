@@ -70,12 +70,13 @@ Bench = Callable[..., Ran]
 @pytest.fixture
 def bench(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Runner) -> Bench:
     """``railwright bench -i`` an inventory of two nodes with these site variables."""
-    def call(*words: str, site: Mapping[str, Any] | None = None, hosts: Mapping[str, Any] | None = None) -> Ran:
+    def call(*words: str, site: Mapping[str, Any] | None = None, hosts: Mapping[str, Any] | None = None, racks: bool = False) -> Ran:
         rails = {name: [{"name": "rail0", "match": {"mac": f"52:54:00:aa:bb:0{name[1]}"}, "address": f"10.10.0.{name[1]}/24"}]
                  for name in ("n1", "n2")}
         members = {name: {"rdma_rails": own} | dict((hosts or {}).get(name, {})) for name, own in rails.items()}
         path = tmp_path / "hosts.yml"
-        path.write_text(json.dumps({"all": {"vars": SITE | dict(site or {}), "children": {"rdma": {"hosts": members}}}}))
+        leaves = {f"rack{name[1]}": {"hosts": {name: {}}} for name in members} if racks else {}
+        path.write_text(json.dumps({"all": {"vars": SITE | dict(site or {}), "children": {"rdma": {"hosts": members}, **leaves}}}))
         capsys.readouterr()
         code = railwright(["bench", "-i", str(path), *words])
         return Ran(code, *capsys.readouterr())
@@ -125,13 +126,14 @@ def test_json_is_one_document(bench: Bench) -> None:
 
 def test_options_are_extra_variables_and_a_floor_adds_to_the_inventorys(bench: Bench, runner: Runner) -> None:
     ran = bench("--purpose", "acceptance", "--collective", "all_reduce", "--collective", "alltoall", "--launcher", "slurm",
-                "--min-busbw", "alltoall=12.5", site={"nccl_tests_min_busbw": {"all_reduce": 340}, "nccl_tests_purpose": "soak"})
+                "--group", "all", "--min-busbw", "alltoall=12.5",
+                site={"nccl_tests_min_busbw": {"all_reduce": 340}, "nccl_tests_purpose": "soak"})
     assert ran.code == 0
     variables = runner.calls[0].variables
     del variables["rdma_run_id"]
     assert variables == {
         "nccl_tests_purpose": "acceptance", "nccl_tests_collectives": ["all_reduce", "alltoall"], "nccl_tests_launcher": "slurm",
-        "nccl_tests_min_busbw": {"all_reduce": 340, "alltoall": 12.5}}
+        "nccl_tests_min_busbw": {"all_reduce": 340, "alltoall": 12.5}, "nccl_tests_groups": ["all"]}
 
 
 def test_without_options_the_inventory_holds(bench: Bench, runner: Runner) -> None:
@@ -142,6 +144,9 @@ def test_without_options_the_inventory_holds(bench: Bench, runner: Runner) -> No
 @pytest.mark.parametrize(("words", "message"), [
     (["--purpose", "fast"], "--purpose: nccl_tests_purpose: fast: is not a value"),
     (["--collective", "all_reduc"], "--collective: nccl_tests_collectives[0]: all_reduc: "),
+    (["--group", "racks"], "--group: nccl_tests_groups[0]: racks: is not a value"),
+    (["--group", "leaf"], "--group: nccl_tests_groups[0]: leaf: cannot be had: rdma_leaves names no group of the inventory"),
+    (["--group", "rail"], "--group: nccl_tests_groups[0]: rail: cannot be had: rdma_rails has fewer than two rails"),
     (["--launcher", "ssh"], "--launcher: nccl_tests_launcher: ssh: is not a value"),
     (["--min-busbw", "all_reduce=-1"], "--min-busbw: nccl_tests_min_busbw"),
     (["--min-busbw", "allreduce=1"], "--min-busbw: nccl_tests_min_busbw"),
@@ -156,6 +161,42 @@ def test_bad_options_are_64_and_no_node_is_contacted(bench: Bench, runner: Runne
     assert message in ran.err
     assert runner.calls == []
     assert stored() == []
+
+
+@pytest.mark.parametrize(("words", "site", "message"), [
+    (("--group", "leaf"), {}, "--group: leaf: cannot be had: rack1 has one node in this run; allowed: "),
+    (("--group", "across", "--limit", "n1"), {}, "--group: across: cannot be had: one node alone"),
+    ((), {"nccl_tests_groups": ["all", "leaf"]}, "hosts.yml:1: nccl_tests_groups: leaf: cannot be had: rack1 has one node in this run"),
+])
+def test_a_group_that_this_run_cannot_have_is_64(
+    bench: Bench, runner: Runner, words: tuple[str, ...], site: Mapping[str, Any], message: str
+) -> None:
+    """--limit may leave a leaf alone: what the inventory names is right for all nodes."""
+    ran = bench(*words, site={"rdma_leaves": ["rack1", "rack2"], **site}, racks=True)
+    assert (ran.code, runner.calls) == (64, [])
+    assert message in ran.err
+    assert bench("--group", "across", site={"rdma_leaves": ["rack1", "rack2"]}, racks=True).code == 0
+
+
+def test_runs_by_topology_are_a_table_and_what_was_not_run_a_line(bench: Bench, runner: Runner) -> None:
+    rack = one_run(group="leaf", label="within rack1", nodes=["n1", "n2"], ranks=4, floor=80.0, ceiling=100.0, judged_busbw=91.25)
+    broken = rack | {"label": "within rack2", "complete": False, "judged_busbw": None, "tail": ["NCCL WARN it broke"]}
+    whole = document(rack, broken, one_run(group="all", label="", nodes=["n1", "n2"], ranks=4), left_out=["rail: there are not two rails"])
+    runner.events["nccl_tests"][0] = event("runner_on_ok", "n1", {"bench": whole, "verdicts": [verdict("pass")]}, JUDGE)
+    ran = bench()
+    shown = [line.split() for line in ran.out.splitlines()]
+    assert ["all_reduce", "within", "rack1", "2", "91.25", "80.00", "100.00", "complete"] in shown
+    assert "not run: rail: there are not two rails" in ran.out
+    assert "NCCL WARN it broke" in ran.out
+    assert "all_reduce within rack1: 4 ranks" not in ran.out, "the report has its sizes"
+    report = Path(ran.out.splitlines()[-1].removeprefix("report: "))
+    text = report.read_text().replace("\\", "")
+    assert "| all_reduce within rack1 | 2 | 91.25 | 80.00 | 0.85 of 8 NICs x 400 Gb/s | 100.00 | yes |" in text
+    assert "### all_reduce within rack1: 4 ranks on 2 nodes, openmpi4" in text
+    assert "- nodes: n1, n2\n- command: mpirun" in text
+    assert "- not run: rail: there are not two rails" in text
+    assert (report.parent / "busbw-all_reduce_leaf.svg").is_file()
+    assert (report.parent / "busbw-all_reduce.svg").is_file()
 
 
 def test_a_sound_option_stands_in_for_what_the_inventory_has_wrong(bench: Bench) -> None:
