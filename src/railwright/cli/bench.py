@@ -10,6 +10,7 @@ import typer
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.baseline import KEY, baseline_of
+from railwright.burn_in.rounds import Options
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
@@ -24,6 +25,7 @@ from railwright.writing import usual_mode, write_atomic
 
 HEAD = "# What a trusted run reached; written by railwright bench --save-baseline. Later runs are judged by it.\n---\n"
 LONGEST_NAME = 200
+HOURS = 48.0  # of a burn-in
 
 HELP = """Run nccl-tests over all GPUs and judge it: whole, no wrong value, fast enough, over the network that was promised.
 
@@ -35,9 +37,11 @@ Examples:
   railwright bench -i mycluster
   railwright bench -i mycluster --purpose acceptance --collective all_reduce --collective alltoall
   railwright bench -i mycluster --ddp --no-nccl-tests
+  railwright bench -i mycluster --purpose burn-in --hours 48
 """
 
-PURPOSE_HELP = "quick, acceptance or soak: sizes, iterations and time limit. Default: as the inventory says, else quick."
+PURPOSE_HELP = "quick, acceptance or soak: sizes, iterations and time limit; burn-in: rounds of all for --hours. Default: as the \
+inventory says, else quick."
 COLLECTIVE_HELP = "Which collective to run; may be given several times. Default: as the inventory says, else all_reduce."
 BUSBW_HELP = "GB/s busbw that a collective must reach, such as all_reduce=340; may be given several times. Adds to the inventory's."
 LAUNCHER_HELP = "auto, local, mpi or slurm. Default: as the inventory says, else auto."
@@ -52,6 +56,10 @@ NcclTests = Annotated[bool, typer.Option("--nccl-tests/--no-nccl-tests", help=TE
 
 SAVE_HELP = "Write this run's figures as a baseline for later runs: a file for the inventory's group_vars/all. Needs --approved-by."
 APPROVED_HELP = "Who vouches for the baseline."
+HOURS_HELP = "How long a burn-in takes; a round that began is finished. Default: 48."
+RESUME_HELP = "Go on with the last burn-in of this inventory that was stopped, with the options that it was begun with."
+Hours = Annotated[float | None, option("--hours", min=0.05, max=336, metavar="N", help=HOURS_HELP)]
+Resume = Annotated[bool, typer.Option("--resume", help=RESUME_HELP)]
 SaveBaseline = Annotated[Path | None, option("--save-baseline", metavar="FILE", help=SAVE_HELP)]
 ApprovedBy = Annotated[str | None, option("--approved-by", metavar="NAME", help=APPROVED_HELP)]
 
@@ -66,21 +74,36 @@ OPTIONS = {
 def command(
     inventory: Inventory, limit: Limit = None, purpose: Purpose = None, collective: Collectives = None, min_busbw: MinBusbw = None,
     launcher: Launcher = None, ddp: Ddp = False, nccl_tests: NcclTests = True, save_baseline: SaveBaseline = None,
-    approved_by: ApprovedBy = None, every: All = False, form: OutputFormat = Format.TEXT,
+    approved_by: ApprovedBy = None, hours: Hours = None, resume: Resume = False, every: All = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     if not ddp and not nccl_tests:
         raise InputError("--no-nccl-tests: nothing is left to run; allowed: together with --ddp")
     signed = signature(save_baseline, approved_by, nccl_tests=nccl_tests)
+    burns = purpose == "burn-in"
+    if not burns and (hours is not None or resume):
+        raise InputError("--hours and --resume are those of a burn-in: give --purpose burn-in too")
+    if burns and save_baseline is not None:
+        raise InputError("--save-baseline does not go with a burn-in")
+    if resume and (collective or min_busbw or launcher or ddp or hours or not nccl_tests):
+        raise InputError("--resume goes on with the options that the burn-in was begun with; allowed beside it: --limit, --format")
     wanted = {
-        "nccl_tests_purpose": purpose,
+        "nccl_tests_purpose": "soak" if burns else purpose,
         "nccl_tests_collectives": list(dict.fromkeys(collective or [])),
         "nccl_tests_min_busbw": floors(min_busbw or []),
         "nccl_tests_launcher": launcher,
     }
     session = Session("bench", inventory, limit, form)
     given = {name: value for name, value in wanted.items() if value}
-    extra = session.judge(given, {name: OPTIONS[name] for name in given}).variables
+    judged = session.judge({**given, **({"ddp_benchmark_repeatable": True} if burns else {})}, {name: OPTIONS[name] for name in given})
+    extra = judged.variables
     try:
+        if burns:
+            from railwright.cli.burn_in import burn_in
+
+            stored, code = burn_in(session, judged, run_bench, Options(hours or HOURS, extra, nccl_tests, ddp), resume=resume)
+            if stored is not None:
+                report(stored, form)
+            raise typer.Exit(code)
         outcome = run_bench(session, extra, nccl_tests=nccl_tests, ddp=ddp)
     except KeyboardInterrupt:
         console.note("what was started on the nodes ends by itself within three minutes; until then they refuse another run")
