@@ -29,7 +29,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round imp
 from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
 
-NEEDED = {"ping": ("check", "schedule"), "gpudirect": ("check",),
+NEEDED = {"ping": ("check", "schedule"), "gpudirect": ("check",), "health": (),
           **dict.fromkeys(("start", "run", "stop"), ("check", "schedule", "started"))}
 Result = dict[str, Any]
 
@@ -45,6 +45,8 @@ class ActionModule(StepAction):
         if missing:
             raise AnsibleActionFail(f"rdma_measure: mode {mode} needs {' and '.join(missing)}")
         result.update(changed=False, verdicts=[])
+        if mode == "health":
+            return self._health(result, variables, options)
         if mode == "sample":
             raise AnsibleActionFail("rdma_measure: mode sample is for railwright isolate; allowed in a playbook: mode run")
         if mode == "ping":
@@ -52,6 +54,16 @@ class ActionModule(StepAction):
         if mode == "gpudirect":
             return self._gpudirect(node, result, variables, options)
         return self._perftest(node, result, variables, options)
+
+    def _health(self, result: Result, variables: Result, options: Result) -> Result:
+        """No verdict: whoever has seen the rounds before judges. A diagnosis takes long, and is asked after."""
+        del result["verdicts"]
+        if options["diag"] and self._task.check_mode:
+            return {**result, "skipped": True, "skip_reason": "nothing is measured in check mode"}
+        arguments = {"mode": "health", "diag": options["diag"]}
+        if options["diag"]:
+            return {**result, **self.run_in_background("railwright.rdma.rdma_measure", arguments, variables)}
+        return {**result, **self._ask("health", arguments, variables)}
 
     def _ask(self, mode: str, request: Result, variables: Result) -> Result:
         arguments = {"mode": mode, **request}

@@ -25,6 +25,8 @@ description:
   - V(stop) ends the servers that V(start) recorded, and no other process, and judges the growth of the counters. Put it under C(always).
   - V(gpudirect) runs C(ib_write_bw) between the memory of a GPU and an HCA of the same node, for every pair that is near on the PCIe tree.
     Where perftest is built without CUDA, or without DMA-BUF where that is the path, the verdict is V(unproven), never V(pass).
+  - V(health) reads what a burn-in compares from round to round, of the GPUs temperatures, counters of slowdowns and memory errors, and the
+    serial numbers of GPUs and HCAs. With O(diag) C(dcgmi diag -r 3) comes before, where it is installed. It judges nothing.
   - A node that has nothing to do in a step skips it without a connection.
 extends_documentation_fragment:
   - railwright.rdma.attributes
@@ -33,7 +35,7 @@ options:
   mode:
     description: What is measured, or which step of it.
     type: str
-    choices: [ping, start, run, sample, stop, gpudirect]
+    choices: [ping, start, run, sample, stop, gpudirect, health]
     required: true
   check:
     description: The variable under which the result of M(railwright.rdma.rdma_check) was registered on every host.
@@ -63,6 +65,10 @@ options:
     description: Seconds to wait for the answer to a ping.
     type: int
     default: 1
+  diag:
+    description: Run C(dcgmi diag -r 3), which takes a quarter of an hour and more. For V(health).
+    type: bool
+    default: false
 attributes:
   check_mode:
     description: Only pings are sent in check mode; the other modes are skipped.
@@ -103,6 +109,10 @@ samples:
   returned: when O(mode=sample)
   type: list
   elements: dict
+health:
+  description: C(gpus), C(nics), and in C(diag) the results of C(dcgmi diag), or C(why) there are none. C(null) is what cannot be read.
+  returned: when O(mode=health)
+  type: dict
 open_ports:
   description: The TCP ports that the started servers listen on.
   returned: when O(mode=start)

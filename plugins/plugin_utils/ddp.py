@@ -8,7 +8,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import is_old
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-SAME = ("backend", "steps", "warmup", "batch", "port", "timeout_s")  # ddp_benchmark_*: one job has one of each
+SAME = ("backend", "steps", "warmup", "batch", "port", "timeout_s", "repeatable")  # ddp_benchmark_*: one job has one of each
 FIRST_ROUND_S = 20
 MARGIN_S = 60  # after the time limit: KILL comes ten seconds after TERM, and a node may be slow
 LOOPBACK = "127.0.0.1"
@@ -95,7 +95,7 @@ def usable_address(text: Any) -> str | None:
 def share(plan: dict[str, Any], node: str) -> dict[str, Any]:
     """One node's part, as module_utils/measure/ddp/launch.py wants it."""
     own = plan["nodes"][node]
-    common = {name: plan[name] for name in ("run", "master", "port", "backend", "steps", "warmup", "batch", "timeout_s")}
+    common = {name: plan[name] for name in ("run", "master", "port", "backend", "steps", "warmup", "batch", "timeout_s", "repeatable")}
     return {**own, **common, "nodes": len(plan["hosts"])}
 
 

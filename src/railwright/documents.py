@@ -174,10 +174,29 @@ bench_document = record(
     purpose=text(64), launcher=text(64), hosts=items(text(), NODES), ranks=integer, gpus=mapping(items(text(200), 64), NODES),
     versions=VERSIONS, runs=items(RUN, RUNS), topology=mapping(TOPOLOGY, NODES), left_out=items(text(), NODES),
 )  # fmt: skip
+CHECKSUM = record(("rank", "node", "together", "alone"), rank=integer, node=text(), gpu=integer, device=text(200), uuid=text(64),
+                  together=text(64), alone=text(64))  # fmt: skip
 ddp_document = record(
     hosts=items(text(), NODES), world_size=integer, backend=text(64), steps=integer, batch=integer, samples_per_s=finite_number,
     step_ms=record(p50=finite_number, p75=finite_number, p90=finite_number, p95=finite_number), versions=VERSIONS,
-    late=items(LATE, 64),
+    late=items(LATE, 64), checksums=items(CHECKSUM, NODES * 16),
+)  # fmt: skip
+VERDICT = record(
+    ("check", "status"), check=text(64), node=text(), hca=text(64), port=integer, subject=text(), status=text(16), expected=any_json,
+    found=any_json, message=text(),
+)  # fmt: skip
+PART = {"serial": text(100), "what": text(16), "node": text(), "name": text(200)}
+BLAMED = record(("serial", "check", "status"), **PART, check=text(64), status=text(16))
+SUMS = record(("key", "together", "alone"), key=text(64), together=text(64), alone=mapping(text(64), NODES * 16))
+burn_in_round = record(
+    ("number", "seconds"), number=integer, began=text(64), seconds=finite_number, failed=flag, result=flag, counts=mapping(integer, 16),
+    figures=mapping(finite_number, 64), away=mapping(lambda value: found if len(found := items(text(), 2)(value)) == 2 else None, NODES),
+    verdicts=items(VERDICT, 64), parts=items(BLAMED, NODES), repeatable=text(16), sums=SUMS,
+)  # fmt: skip
+BURNT = record(("serial",), **PART, failures=mapping(integer, 64), warnings=mapping(integer, 64))
+burn_in_document = record(
+    ("rounds", "parts"), hours=finite_number, spent_hours=finite_number, rounds=items(burn_in_round, 1 << 15),
+    parts=items(BURNT, NODES * 32), repeatable=text(16), stopped=text(),
 )  # fmt: skip
 TRAFFIC = record(
     ("rail", "hca"), rail=text(200), hca=text(64), port=integer, peer=text(), seconds=finite_number, counters=mapping(integer, 64),

@@ -44,6 +44,7 @@ class Run:
     traffic: list[dict[str, Any]] = field(default_factory=list)  # growth of counters while perftest ran: documents.py has the form
     reachability: dict[str, Any] | None = None  # who reached whom on which rail
     isolate: dict[str, Any] | None = None  # a search for slow parts
+    burn_in: dict[str, Any] | None = None  # rounds of bench, and parts by serial number
     schema: int = SCHEMA
 
     def as_dict(self) -> dict[str, Any]:

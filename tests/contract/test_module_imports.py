@@ -14,11 +14,11 @@ ABSOLUTE = "ansible_collections.railwright.rdma.plugins.module_utils."
 COMMON = {"catalogue", "entry", "errors", "formats", "host", "observe", "rules", "spec", "types"}
 # Module -> the other rooms that it needs, and how many files it brings at most.
 NEEDS: dict[str, tuple[set[str], int]] = {
-    "rdma_bench": ({"measure", "prefix"}, 64),
+    "rdma_bench": ({"measure", "prefix"}, 65),
     "rdma_check": ({"areas", "checks", "measure", "plan"}, 177),
     "rdma_drain": ({"scheduler"}, 17),
-    "rdma_facts": ({"scheduler"}, 60),
-    "rdma_measure": ({"measure"}, 35),
+    "rdma_facts": ({"scheduler"}, 61),
+    "rdma_measure": ({"measure"}, 38),
     "rdma_packages": ({"areas", "plan"}, 45),
     "rdma_prefix": ({"areas", "measure", "prefix"}, 78),
     "rdma_rollback": ({"apply", "areas", "plan", "rollback"}, 163),

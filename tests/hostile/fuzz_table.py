@@ -93,7 +93,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats import (
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.formats import sysfs_values as parse
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
-from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest, perftest_node, ping
+from ansible_collections.railwright.rdma.plugins.module_utils.measure import part_health, perftest, perftest_node, ping
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import failure
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import affinity as nearness
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import (
@@ -123,6 +123,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     nccl_libraries,
     nftables,
     nics,
+    nvidia_smi,
     package_locks,
     packages,
     pci,
@@ -562,7 +563,7 @@ TABLE_OF_PARSERS = (
         "the GPU's driver",
         lambda host: (
             gpu_driver.loaded_driver(host),
-            gpu_driver.smi_rows(host, ("a", "b")),
+            nvidia_smi.smi_rows(host, ("a", "b")),
             gpu_driver.driver_on_disk(host, "6.1"),
             modules.running_modules(host),
         ),
@@ -570,6 +571,14 @@ TABLE_OF_PARSERS = (
         "0000:1b:00.0, Enabled\n",
         "nvidia 1 3 a,b, Live 0x0\n",
     ),
+    node("GPUs between two rounds", part_health.gpu_health, "0, GPU-6e4d4e0b, 1753024036354, NVIDIA H100\n", "0, 0 us, 12 us\n"),
+    document("dcgmi diag", part_health.diag_results, {
+        "DCGM Diagnostic": {"test_categories": [{"category": "Stress", "tests": [{"name": "memory", "results": [
+            {"entity_group": "GPU", "entity_id": 1, "status": "Fail", "warnings": [{"error_severity": 5, "warning": "hot"}]}]}]}]},
+        "entity_groups": [{"entity_group": "GPU", "entities": [{"entity_id": 1, "serial_num": "1753024036354"}]}]}, {
+        "DCGM GPU Diagnostic": {"test_categories": [{"tests": [{"name": "Denylist", "results": [
+            {"gpu_ids": "0,1", "status": "PASS", "warnings": ["old"]}]}, None]}]}, "GPU Device Serials": {"0": "1753024036354"}}),
+    text("the VPD of an HCA", lambda said: part_health.vpd_serial(octets(said)), "\x82\x01\x00N\x90\x06\x00SN\x03MT1\x78"),
     text("versions of MPI", mpi.version_of, "mpirun (Open MPI) 4.1.6\n", "HYDRA build details:\n    Version:    4.2.0\n"),
     node(
         "NCCL's libraries",

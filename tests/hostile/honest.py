@@ -167,6 +167,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_measure:start": {**SAID, "verdicts": [], "open_ports": [18515, 18516]},
     "rdma_measure:run": {**SAID, "verdicts": [VERDICT]},
     "rdma_measure:stop": {**SAID, "verdicts": [], "traffic": [TRAFFIC], "ended": 0},
+    "rdma_measure:health": {**SAID, "health": {
+        "gpus": [{"index": 0, "uuid": "GPU-6e4d4e0b", "serial": "1753024036354", "name": "NVIDIA H100", "celsius": 35, "margin_celsius": 52,
+                  "hw_thermal_us": 0, "sw_thermal_us": 0, "hw_thermal": 0, "sw_thermal": 0, "uncorrected": 0, "corrected": 0}],
+        "nics": [{"hca": "mlx5_0", "serial": "MT2334X00ABC"}],
+        "diag": {"why": None, "results": [{"test": "memory", "gpu": 0, "serial": None, "status": "pass", "text": ""}]}}},
     "rdma_measure:ping": {**SAID, "pings": [], "rails": [{"name": "rail0", "macs": [], "dad_failed": False}]},
     **{f"rdma_prefix:{product}.{step}": {**SAID, **RELEASE, "release": {**release, "needed": step == "inspect"}}
        for product, release in (("nccl", PREFIX), ("hpcx", HPCX), ("erdma_driver", SOURCE), ("ai_environment", ENVIRONMENT))

@@ -15,7 +15,8 @@ MODES: dict[str, dict[str, dict[str, Any]]] = {
     "rdma_check": {"verdicts": {}, "drift": {}},
     "rdma_drain": {"inspect": {"alone": True}},
     "rdma_facts": {"facts": {}, "ranks": {"process": "python3"}},
-    "rdma_measure": {"ping": {"schedule": {"peers": {}, "rounds": []}, "check": "checked"}, "gpudirect": {"check": "checked"}},
+    "rdma_measure": {"ping": {"schedule": {"peers": {}, "rounds": []}, "check": "checked"}, "gpudirect": {"check": "checked"},
+                     "health": {}},
     "rdma_packages": {"check": {"plan": PLAN}},
     "rdma_prefix": {
         "nccl.inspect": {}, "nccl.install": {"mode": "apply"}, "hpcx.inspect": {}, "hpcx.install": {"mode": "apply"},
@@ -55,7 +56,7 @@ VARIABLES: dict[str, Any] = {
     "__nccl_tests_build_build": {"manifest": MANIFEST}, "__ddp_benchmark_start": ANSWERS["rdma_bench:ddp.start"],
     "__ddp_benchmark_plan": {"plan": {
         "run": "x", "hosts": ["{{ inventory_hostname }}"], "master": "127.0.0.1", "port": 29500, "backend": "gloo", "steps": 1, "warmup": 1,
-        "batch": 1, "timeout_s": 60, "nodes": "{{ {inventory_hostname: {'user': 'mpi'}} }}"}},
+        "batch": 1, "timeout_s": 60, "repeatable": False, "nodes": "{{ {inventory_hostname: {'user': 'mpi'}} }}"}},
     "__nccl_tests_plan": {"plan": {
         "run": "x", "user": "mpi", "launch": ["{{ inventory_hostname }}"], "probe": JOB, "jobs": [JOB], "hostfile": "", "cancel": None,
         "between_nodes": True}},

@@ -62,6 +62,7 @@ SCENARIOS = (
     Scenario("facts", "facts"),
     Scenario("drift", "drift"),
     Scenario("diagnose", "diagnose", {"diagnose_process": "python3"}),
+    Scenario("part_health", "part_health"),
     Scenario("scheduler_state", "scheduler_state", SLURM, joint=True),
     Scenario("explain", "explain"),
     Scenario("container_flags", "container_flags"),
@@ -112,6 +113,7 @@ def answers(scenario: Scenario, texts: dict[str, str]) -> dict[str, str]:
 ASKS = {
     "facts": "rdma_facts:facts",
     "diagnose": "rdma_facts:ranks",
+    "part_health": "rdma_measure:health",
     "scheduler_state": "rdma_drain:inspect",
     "nccl_tests_programs":
         "rdma_bench:nccl_tests.inspect rdma_prefix:nccl_tests.inspect rdma_prefix:nccl_tests.state rdma_prefix:nccl_tests.verify",

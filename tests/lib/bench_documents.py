@@ -46,6 +46,7 @@ def training() -> Object:
         "step_ms": {"p50": 50.0, "p75": 51.25, "p90": 53.5, "p95": 60.75}, "versions": {"n1": {"torch": "2.9.0", "nccl": "2.27.5"}},
         "late": [{"rank": 3, "node": "n2", "gpu": "GPU 1", "collective": "all-reduces", "ms": 4.5, "most_ms": 9.0, "share": 0.09,
                   "late": 63, "of": 64, "own_ms": 20.25}],
+        "checksums": [],
     }
 
 

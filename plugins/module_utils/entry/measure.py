@@ -7,6 +7,7 @@ from ..errors import RailwrightError
 from ..host.host import Host
 from ..measure import gdr, perftest_node
 from ..measure.gdr_pairs import Pair
+from ..measure.part_health import inspect_health
 from ..measure.perftest import Limits, Measurement, Options
 from ..measure.ping import ping_probes
 from ..observe.traffic_counters import Watched
@@ -49,6 +50,10 @@ def gpudirect(host: Host, request: Request) -> Dict[str, Any]:
     return {"verdicts": as_dicts(verdicts)}
 
 
+def health(host: Host, request: Request) -> Dict[str, Any]:
+    return {"health": inspect_health(host, request["diag"])}
+
+
 def tests_of(request: Request) -> Any:
     return [Measurement(**test) for test in request["tests"]]
 
@@ -63,6 +68,7 @@ def options_of(request: Request) -> Options:
 
 MODES: Dict[str, Callable[[Host, Request], Dict[str, Any]]] = {
     "ping": ping, "start": start, "run": run_measurement, "sample": sample, "stop": stop, "gpudirect": gpudirect,
+    "health": health,
 }
 
 

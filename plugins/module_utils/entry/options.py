@@ -37,12 +37,13 @@ FACTS: Options = {
     "seconds": {"type": "int", "default": 10},
 }
 MEASURE: Options = {
-    "mode": {"type": "str", "choices": ["ping", "start", "run", "sample", "stop", "gpudirect"], "required": True},
+    "mode": {"type": "str", "choices": ["ping", "start", "run", "sample", "stop", "gpudirect", "health"], "required": True},
     "schedule": {"type": "dict"},
     **{name: {"type": "str"} for name in ("check", "started", "ping")},
     "round": {"type": "int", "default": 0},
     "count": {"type": "int", "default": 2},
     "wait": {"type": "int", "default": 1},
+    "diag": {"type": "bool", "default": False},
 }
 PACKAGES: Options = {
     "mode": {"type": "str", "choices": ["check", "failed"], "default": "check"},

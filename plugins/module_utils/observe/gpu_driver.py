@@ -6,13 +6,14 @@ does (persistence mode, NVLink fabric). A GPU that fell off the bus can make nvi
 """
 
 import re
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..formats import sysfs_values
 from ..host.host import Host
 from ..types import Gpu, Identity
 from .devices import PCI_DEVICES, linked_name
 from .modules import running_modules
+from .nvidia_smi import SMI_SECONDS, smi_rows
 from .packages import query_packages
 
 _INFORMATION = "/proc/driver/nvidia/gpus/%s/information"
@@ -56,7 +57,6 @@ PERSISTENCE = ("pci.bus_id", "persistence_mode")
 IMEX = "nvidia-imex"
 HOPPER = "0x2300"  # the first device id of GPUs that say something of the NVLink fabric; those above it that do not say N/A
 IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels"
-SMI_SECONDS = 30.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
 MOST_NVLINKS = 64
 # "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)", below it "Link 0: 26.562 GB/s" or "Link 1: <inactive>".
 _SMI_GPU = re.compile(r"GPU [0-9]{1,3}: [^()]{1,100} \(UUID: (GPU-[0-9a-f-]{36})\)\Z")
@@ -150,19 +150,6 @@ def unit_active(host: Host, unit: str) -> Optional[bool]:
         return None
     answer = host.run(("systemctl", "is-active", unit)).out.strip()
     return answer == "active" if answer else None
-
-
-def smi_rows(host: Host, fields: Tuple[str, ...]) -> Optional[List[List[str]]]:
-    """One row a GPU from nvidia-smi; None when it is not there, fails or answers in another form."""
-    if host.which("nvidia-smi") is None:
-        return None
-    answer = host.run(("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader"), SMI_SECONDS)
-    if not answer.ok:
-        return None
-    rows = [[value.strip() for value in line.split(",")] for line in answer.out.splitlines() if line.strip()]
-    if not rows or any(len(row) != len(fields) or any(sysfs_values.token(value) is None for value in row) for row in rows):
-        return None
-    return rows
 
 
 def nvlinks_up(host: Host) -> Dict[str, List[float]]:

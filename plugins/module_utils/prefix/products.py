@@ -26,9 +26,10 @@ from ..formats.sysfs_values import is_name
 from ..formats.text import first_of
 from ..host.commands import must, told
 from ..host.host import Host
-from ..observe.gpu_driver import driver_on_disk, loaded_driver, smi_rows
+from ..observe.gpu_driver import driver_on_disk, loaded_driver
 from ..observe.mpi import HPCX_PREFIX, HPCX_TAIL, MPICH, found_mpi
 from ..observe.nccl_libraries import NAME, library_version
+from ..observe.nvidia_smi import smi_rows
 from ..spec.model import Spec
 from ..types import Identity
 from .installer import ABSENT, INSTALLED, UNPACK_SECONDS, Installer, Release, plain_name, remove

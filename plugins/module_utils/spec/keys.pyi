@@ -50,11 +50,11 @@ class Keys:
         "rdma_stack_version", "ssh_mesh_user", "upgrade_failure_domain", "upgrade_node_name"]) -> Optional[str]: ...
     @overload
     def __getitem__(self, key: Literal[
-        "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "firewall_manage",
-        "gpu_driver_persistence", "gpudirect_traffic", "host_tuning_numa_balancing", "keep_code",
-        "leaf_per_rail", "nccl_hold", "nccl_tests_check", "nccl_tests_shared", "network_manage_addresses",
-        "network_opensm", "rdma_stack_kernel_hold", "roce_qos_force_tc", "roce_qos_manage", "ssh_post_quantum",
-        "validate_perftest"]) -> bool: ...
+        "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "ddp_benchmark_repeatable",
+        "firewall_manage", "gpu_driver_persistence", "gpudirect_traffic", "host_tuning_numa_balancing",
+        "keep_code", "leaf_per_rail", "nccl_hold", "nccl_tests_check", "nccl_tests_shared",
+        "network_manage_addresses", "network_opensm", "rdma_stack_kernel_hold", "roce_qos_force_tc",
+        "roce_qos_manage", "ssh_post_quantum", "validate_perftest"]) -> bool: ...
     @overload
     def __getitem__(self, key: Literal[
         "confirm_timeout_s", "ddp_benchmark_batch", "ddp_benchmark_port", "ddp_benchmark_steps",

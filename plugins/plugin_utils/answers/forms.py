@@ -186,6 +186,14 @@ PAIR = {"gpu": str, "number": int, "hca": NAME, "port": int, "gid_index": WHOLE,
 RELEASE = {**LINES, "release": PREFIX, "plan": [CHANGE]}
 RELEASED = {**RELEASE, "release": ENVIRONMENT}
 
+COUNT = maybe(Whole(0, 1 << 64))
+HEALTH_GPU = {"index": WHOLE, "uuid": str, "serial": maybe(WORD), "name": str, "celsius": WHOLE, "margin_celsius": WHOLE,
+              **dict.fromkeys(("hw_thermal_us", "sw_thermal_us", "uncorrected", "corrected"), COUNT),
+              "hw_thermal": maybe(Whole(0, 1)), "sw_thermal": maybe(Whole(0, 1))}
+DIAGNOSED = {"test": str, "gpu": COUNT, "serial": maybe(WORD), "status": Choice("pass", "fail", "warn", "skipped", "unknown"), "text": str}
+HEALTH = {"gpus": maybe([HEALTH_GPU]), "nics": [{"hca": NAME, "serial": TEXT}],
+          "diag": maybe({"why": TEXT, "results": [DIAGNOSED]})}
+
 # A form without modes, or forms by mode. What only the controller's half of a module returns never passes here.
 FORMS: dict[str, dict[str, Any]] = {
     "rdma_bench": {
@@ -214,6 +222,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "ping": {"pings": [Map(DATA)], "rails": [Map(DATA)]}, "gpudirect": VERDICTS, "run": VERDICTS,
         "sample": {"samples": [{"figure": maybe(float), "why": str, "hung": bool}]},
         "start": {**VERDICTS, "open_ports": [PORT]}, "stop": {**VERDICTS, "traffic": [TRAFFIC], "ended": int},
+        "health": {"health": HEALTH},
     },
     "rdma_packages": {
         "check": {"steps": [STEP], "later": bool, "resolved": [{"name": str, "from": TEXT, "to": TEXT, "origin": TEXT}]}, "failed": {},

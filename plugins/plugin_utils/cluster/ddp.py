@@ -65,7 +65,15 @@ def ddp_document(plan: Mapping[str, Any], collected: Collected) -> dict[str, Any
         "hosts": list(plan["hosts"]), "world_size": plan["world_size"], "backend": plan["backend"], "steps": plan["steps"],
         "batch": plan["batch"], "samples_per_s": result.get("samples_per_s"), "step_ms": {name: steps.get(name) for name in PERCENTILES},
         "versions": {node: versions_of(collected.get(node)) for node in plan["hosts"]}, "late": arrivals(plan, collected)[1],
+        "checksums": checksums(plan, collected),
     }
+
+
+def checksums(plan: Mapping[str, Any], collected: Collected) -> list[dict[str, Any]]:
+    """What each rank ended with, together with the others and alone; [] of a job that did not ask for it."""
+    rows = [(node, row) for node in plan["hosts"] for row in (collected.get(node) or {}).get("ranks", ())]
+    return [{"rank": row.get("rank"), "node": node, "gpu": row.get("local_rank"), "device": row.get("device"),
+             "uuid": row.get("uuid"), "together": row.get("together"), "alone": row.get("alone")} for node, row in rows if "alone" in row]
 
 
 def result_of(plan: Mapping[str, Any], collected: Collected) -> dict[str, Any] | None:

@@ -9,6 +9,8 @@ output is for people only: the lines of all ranks mix there. Python 3.8, torch 1
 from __future__ import annotations
 
 import argparse
+import ctypes
+import hashlib
 import json
 import os
 import re
@@ -34,6 +36,7 @@ PATTERN = 251
 TOLERANCE = 1e-3  # of the largest gradient: two orders of addition may differ in the last bits, one missing rank differs by far more
 PROGRESS_S = 1.0
 WATCHED = 64  # steps after the timed ones
+ALONE = 64  # steps of each rank by itself
 DRIVER = Path("/proc/driver/nvidia/version")
 
 
@@ -224,6 +227,38 @@ def arrivals(place: Place, model: Any, loss_of: Callable[[], Any]) -> dict[str, 
     return found
 
 
+def make_repeatable() -> None:
+    """Whatever could give other bits the next time is off, or fails: PyTorch's notes on reproducibility. What cuBLAS and NCCL need is in
+    the environment (module_utils/measure/ddp/launch.py)."""
+    torch.use_deterministic_algorithms(True)
+    torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
+
+
+def checksum(model: Any) -> str:
+    """sha256 of the bytes of all parameters. By their address: what torch has for it needs numpy."""
+    found = hashlib.sha256()
+    for parameter in model.parameters():
+        data = parameter.detach().cpu().contiguous()
+        found.update(ctypes.string_at(data.data_ptr(), data.numel() * data.element_size()))
+    return found.hexdigest()
+
+
+def alone(place: Place, options: argparse.Namespace) -> str:
+    """The same training, of the same data, on every rank by itself: GPUs of one kind end with the same bits, and a GPU that computes
+    wrongly is the one that does not. In the common training its gradients reach all ranks, which then agree on what is wrong."""
+    place.progress("alone")
+    shape = GPU_MODEL if place.cuda else CPU_MODEL
+    model, criterion = network(shape, SEED, place.device), nn.MSELoss()
+    torch.manual_seed(SEED)
+    inputs, targets = (torch.randn(options.batch, shape[0]).to(place.device) for _each in range(2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _step in range(ALONE):
+        optimizer.zero_grad(set_to_none=True)
+        criterion(model(inputs), targets).backward()
+        optimizer.step()
+    return checksum(model)
+
+
 def train(place: Place, options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """The benchmark itself, gradients checked first, and how this rank arrives. Every rank has data of its own, made on its device."""
     shape = GPU_MODEL if place.cuda else CPU_MODEL
@@ -252,12 +287,18 @@ def train(place: Place, options: argparse.Namespace) -> tuple[dict[str, Any], di
     size = sum(parameter.numel() * parameter.element_size() for parameter in model.parameters())
     found = ddp_report.figures(times, elapsed, place.world_size, options.batch)
     found.update(gradient_bytes=size, loss=[first, last])
-    return found, arrivals(place, model, loss_of)
+    own: dict[str, Any] = {}
+    if options.repeatable:
+        uuid = getattr(torch.cuda.get_device_properties(place.device), "uuid", None) if place.cuda else None  # since torch 2.4
+        own = {"together": checksum(model), "alone": alone(place, options), "uuid": None if uuid is None else str(uuid)}
+    return found, {**own, **arrivals(place, model, loss_of)}
 
 
 def run(options: argparse.Namespace) -> None:
     place = Place(options.backend, options.directory)
     record_failure(place)
+    if options.repeatable:
+        make_repeatable()
     own = versions(place)
     place.write(f"rank-{place.rank}.json", own)
     place.progress("rendezvous")
@@ -286,6 +327,7 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=10, help="untimed steps before them")
     parser.add_argument("--batch", type=int, default=64, help="samples of a step on each rank")
     parser.add_argument("--patience", type=int, default=120, help="seconds after which a rank that waits for another one gives up")
+    parser.add_argument("--repeatable", action="store_true", help="the same bits every time, which costs speed, and their checksums")
     run(parser.parse_args())
 
 

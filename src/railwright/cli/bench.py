@@ -12,11 +12,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ACROSS, LEAF, RAIL
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.baseline import KEY, baseline_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import by_leaf, leaf_of
+from railwright.burn_in.rounds import Options
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, option
 from railwright.cli.session import Judged, Session, failed_headings, node_counts
-from railwright.cli.validate import All, conclusion
+from railwright.cli.validate import All, conclusion, judged_by_validate
 from railwright.events import RunOutcome
 from railwright.exitcodes import CommandError, InputError
 from railwright.report import bench as rows
@@ -24,8 +25,10 @@ from railwright.report import write_report
 from railwright.runs import Run, runs_directory
 from railwright.writing import usual_mode, write_atomic
 
+ACCEPTANCE, BURN_IN = "acceptance", "burn-in"
 HEAD = "# What a trusted run reached; written by railwright bench --save-baseline. Later runs are judged by it.\n---\n"
 LONGEST_NAME = 200
+HOURS = 48.0  # of a burn-in
 
 HELP = """Run nccl-tests over all GPUs and judge it: whole, no wrong value, fast enough, over the network that was promised.
 
@@ -38,9 +41,11 @@ Examples:
   railwright bench -i mycluster --purpose acceptance
   railwright bench -i mycluster --group leaf --group across
   railwright bench -i mycluster --ddp --no-nccl-tests
+  railwright bench -i mycluster --purpose burn-in --hours 48
 """
 
-PURPOSE_HELP = "quick, acceptance or soak: sizes, iterations and time limit. Default: as the inventory says, else quick."
+PURPOSE_HELP = "quick, acceptance or soak: sizes, iterations and time limit; burn-in: rounds of all for --hours. Default: as the \
+inventory says, else quick."
 COLLECTIVE_HELP = "Which collective to run; several times. Default: as the inventory says, else all_reduce, for acceptance alltoall too."
 GROUP_HELP = "node, leaf, across, rail or all: which nodes run together; several times. Default: all, and for acceptance every group."
 BUSBW_HELP = "GB/s busbw that a collective must reach, such as all_reduce=340; may be given several times. Adds to the inventory's."
@@ -57,6 +62,10 @@ NcclTests = Annotated[bool, typer.Option("--nccl-tests/--no-nccl-tests", help=TE
 
 SAVE_HELP = "Write this run's figures as a baseline for later runs: a file for the inventory's group_vars/all. Needs --approved-by."
 APPROVED_HELP = "Who vouches for the baseline."
+HOURS_HELP = "How long a burn-in takes; a round that began is finished. Default: 48."
+RESUME_HELP = "Go on with the last burn-in of this inventory that was stopped, with the options that it was begun with."
+Hours = Annotated[float | None, option("--hours", min=0.05, max=336, metavar="N", help=HOURS_HELP)]
+Resume = Annotated[bool, typer.Option("--resume", help=RESUME_HELP)]
 SaveBaseline = Annotated[Path | None, option("--save-baseline", metavar="FILE", help=SAVE_HELP)]
 ApprovedBy = Annotated[str | None, option("--approved-by", metavar="NAME", help=APPROVED_HELP)]
 
@@ -72,13 +81,17 @@ OPTIONS = {
 def command(
     inventory: Inventory, limit: Limit = None, purpose: Purpose = None, collective: Collectives = None, group: Groups = None,
     min_busbw: MinBusbw = None, launcher: Launcher = None, ddp: Ddp = False, nccl_tests: NcclTests = True,
-    save_baseline: SaveBaseline = None, approved_by: ApprovedBy = None, every: All = False, form: OutputFormat = Format.TEXT,
+    save_baseline: SaveBaseline = None, approved_by: ApprovedBy = None, hours: Hours = None, resume: Resume = False, every: All = False,
+    form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     if not ddp and not nccl_tests:
         raise InputError("--no-nccl-tests: nothing is left to run; allowed: together with --ddp")
     signed = signature(save_baseline, approved_by, nccl_tests=nccl_tests)
+    burns = purpose == BURN_IN
+    check_burn_in(burns=burns, only=hours is not None or resume, never=save_baseline is not None,
+                  again=resume and bool(collective or group or min_busbw or launcher or ddp or hours or not nccl_tests))  # fmt: skip
     wanted = {
-        "nccl_tests_purpose": purpose,
+        "nccl_tests_purpose": "soak" if burns else purpose,
         "nccl_tests_collectives": list(dict.fromkeys(collective or [])),
         "nccl_tests_groups": list(dict.fromkeys(group or [])),
         "nccl_tests_min_busbw": floors(min_busbw or []),
@@ -86,15 +99,24 @@ def command(
     }
     session = Session("bench", inventory, limit, form)
     given = {name: value for name, value in wanted.items() if value}
-    judged = session.judge(given, {name: OPTIONS[name] for name in given})
+    judged = session.judge({**given, **({"ddp_benchmark_repeatable": True} if burns else {})}, {name: OPTIONS[name] for name in given})
     if nccl_tests:
         check_groups(judged, given)
     try:
-        outcome = run_bench(session, judged.variables, nccl_tests=nccl_tests, ddp=ddp)
+        if burns:
+            from railwright.cli.burn_in import burn_in
+
+            stored, code = burn_in(session, judged, run_bench, Options(hours or HOURS, judged.variables, nccl_tests, ddp), resume=resume)
+            if stored is not None:
+                report(stored, form)
+            raise typer.Exit(code)
+        accepts = nccl_tests and next(iter(judged.specs.values()))["nccl_tests_purpose"] == ACCEPTANCE
+        outcome = run_bench(session, judged.variables, nccl_tests=nccl_tests, ddp=ddp, validate=accepts)
     except KeyboardInterrupt:
         console.note("what was started on the nodes ends by itself within three minutes; until then they refuse another run")
         raise
     end, documents = conclusion(outcome), {"bench": outcome.bench, "ddp": outcome.ddp, "traffic": outcome.traffic}
+    documents |= {"reachability": outcome.reachability} if outcome.reachability else {}
     stored = session.store(end, outcome.verdicts, **documents)
     session.show(end, lambda: show_bench(outcome, every=every), verdicts=verdicts.ordered(outcome.verdicts), **documents)
     if stored is not None:
@@ -102,6 +124,16 @@ def command(
     if save_baseline is not None:
         keep_baseline(save_baseline, signed, outcome, session.started.strftime("%Y-%m-%d"), session.id)
     raise typer.Exit(end.code)
+
+
+def check_burn_in(*, burns: bool, only: bool, never: bool, again: bool) -> None:
+    """Options that go with a burn-in ``only``, or ``never``; and those that a resumed one was begun with."""
+    if only and not burns:
+        raise InputError("--hours and --resume are those of a burn-in: give --purpose burn-in too")
+    if burns and never:
+        raise InputError("--save-baseline does not go with a burn-in")
+    if again:
+        raise InputError("--resume goes on with the options that the burn-in was begun with; allowed beside it: --limit, --format")
 
 
 def check_groups(judged: Judged, given: Collection[str]) -> None:
@@ -168,8 +200,14 @@ def floors(options: list[str]) -> dict[str, float]:
     return found
 
 
-def run_bench(session: Session, extra: dict[str, Any], *, nccl_tests: bool, ddp: bool) -> RunOutcome:
-    """One playbook or both; what one found out about a node holds beside what the other did."""
+def run_bench(session: Session, extra: dict[str, Any], *, nccl_tests: bool, ddp: bool, validate: bool = False) -> RunOutcome:
+    """One playbook or both, behind those of validate; what one found out about a node holds beside what the others did."""
+    if validate:
+        before = judged_by_validate(session, extra, Transport.AUTO)
+        if any(host.status != "ok" for host in before.hosts.values()):
+            console.note("nothing is measured on GPUs: validate did not get to its end on every node")
+            return before
+        return after(before, run_bench(session, extra, nccl_tests=nccl_tests, ddp=ddp))
     if not nccl_tests:
         return _play(session, "ddp_benchmark", extra)
     first = _play(session, "nccl_tests", extra)
@@ -178,8 +216,12 @@ def run_bench(session: Session, extra: dict[str, Any], *, nccl_tests: bool, ddp:
     if any(host.status != "ok" for host in first.hosts.values()):
         console.note("the training benchmark is not run: nccl-tests did not get that far on every node")
         return first
-    second = _play(session, "ddp_benchmark", extra)
-    second.bench, second.verdicts, second.traffic = first.bench, first.verdicts + second.verdicts, first.traffic + second.traffic
+    return after(first, _play(session, "ddp_benchmark", extra))
+
+
+def after(first: RunOutcome, second: RunOutcome) -> RunOutcome:
+    second.bench, second.reachability = second.bench or first.bench, first.reachability or second.reachability
+    second.verdicts, second.traffic = first.verdicts + second.verdicts, first.traffic + second.traffic
     return second
 
 

@@ -23,8 +23,7 @@ from railwright.isolate.model import QUIET, TOOLS, Finding, Fleet, Options, make
 from railwright.isolate.record import isolate_document
 from railwright.isolate.rounds import shuffled
 from railwright.isolate.solve import Outcome, Search
-from railwright.runs import site_name
-from railwright.writing import xdg
+from railwright.journal import last_of, place_of
 
 if TYPE_CHECKING:
     from railwright.events import RunOutcome
@@ -88,7 +87,7 @@ def command(
         raise InputError("isolate measures nodes against each other, and one node is all that was given; allowed: two nodes or more")
     if drained:
         check_drain(judged)
-    place = last_journal(session) if resume else journals() / f"{site_name(session.inventory)}-{session.id}.jsonl"
+    place = last_of("isolate", session.inventory, journal.WORK) if resume else place_of("isolate", session.inventory, session.id)
     suspects = placed_job(judged, job)[1] if job is not None else {}
     left_out = {} if busy or resume else at_work(session, judged, suspects)
     if job is not None:
@@ -126,17 +125,6 @@ def command(
     place.unlink(missing_ok=True)
     session.show(end, lambda: show(found, outcome, document), isolate=document, verdicts=verdicts.ordered(outcome.verdicts))
     raise typer.Exit(end.code)
-
-
-def journals() -> Path:
-    return xdg("XDG_STATE_HOME", ".local/state") / "railwright" / "isolate"
-
-
-def last_journal(session: Session) -> Path:
-    found = sorted(journals().glob(f"{site_name(session.inventory)}-*.jsonl"))
-    if not found:
-        raise InputError("--resume: no search of this inventory was interrupted; allowed: a new one, without --resume")
-    return found[-1]
 
 
 def measured(place: Path, fleet: Fleet) -> tuple[journal.Done, ...]:

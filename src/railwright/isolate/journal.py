@@ -1,23 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journal of a search: one JSON object a line, each on the disk before the next thing happens.
+"""The journal of a search (railwright/journal.py).
 
 Its first line names the inventory (a digest of nodes, rails and leaves) and the options. A round is written before it is launched, and its
-results behind it; a round without all of them is measured again. The last line may be torn by a power cut, and is cut off then.
+results behind it; a round without all of them is measured again.
 """
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json
-from railwright.exitcodes import CommandError, InputError
+from railwright.exitcodes import InputError
 from railwright.isolate.model import FAILURES, WAYS, Ask, Fleet, Options, Result, Round, Trial
-from railwright.writing import make_directories, sync_directory
+from railwright.journal import Lines, begin, damaged, go_on, read
 
-SCHEMA = 1
+WORK = "search"
 
 
 class Done(NamedTuple):
@@ -28,11 +27,11 @@ class Done(NamedTuple):
     seconds: float
 
 
-class Journal:
+class Journal(Lines):
     """An open journal: what ``add`` was given is on the disk when it returns."""
 
     def __init__(self, path: Path, descriptor: int, done: Sequence[Done] = (), begun: Round | None = None) -> None:
-        self.path, self._descriptor = path, descriptor
+        super().__init__(path, descriptor, WORK)
         self.done, self.begun = tuple(done), begun  # of earlier runs: whole rounds, and one that was cut off
 
     def begin(self, round_: Round) -> None:
@@ -41,20 +40,6 @@ class Journal:
 
     def end(self, number: int, results: Sequence[Result], seconds: float) -> None:
         self.add(*({"kind": "result", **result._asdict()} for result in results), {"kind": "done", "number": number, "seconds": seconds})
-
-    def add(self, *records: dict[str, Any]) -> None:
-        data = b"".join(json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n" for record in records)
-        whole = os.fstat(self._descriptor).st_size
-        try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
-            os.fsync(self._descriptor)
-        except OSError as error:
-            os.ftruncate(self._descriptor, whole)
-            raise CommandError(f"{self.path}: {error.strerror}; without its journal the search goes no further") from error
-
-    def close(self) -> None:
-        os.close(self._descriptor)
 
 
 def identity(fleet: Fleet) -> str:
@@ -65,11 +50,8 @@ def identity(fleet: Fleet) -> str:
 
 def create(path: Path, fleet: Fleet, options: Options) -> Journal:
     """Raises FileExistsError where there is one."""
-    make_directories(path.parent, 0o700)
-    journal = Journal(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600))
-    journal.add({"kind": "start", "schema": SCHEMA, "inventory": identity(fleet), "nodes": fleet.nodes, **options._asdict()})
-    sync_directory(path.parent)
-    return journal
+    head = {"inventory": identity(fleet), "nodes": fleet.nodes, **options._asdict()}
+    return Journal(path, begin(path, head, WORK))
 
 
 def begun_with(path: Path) -> tuple[str, ...]:
@@ -78,36 +60,21 @@ def begun_with(path: Path) -> tuple[str, ...]:
         with path.open(encoding="utf-8") as lines:
             return tuple(str(node) for node in mapping(read_json(lines.readline()))["nodes"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: is damaged ({error!r}); the search cannot be resumed from it", path, 1) from error
+        raise damaged(path, error, WORK) from error
 
 
 def reopen(path: Path, fleet: Fleet) -> tuple[Journal, Options]:
     """Go on with a journal, with the options that it was begun with. Raises InputError for one of another inventory, and a damaged one."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}", path) from error
-    good = data.rfind(b"\n") + 1
-    records = []
-    for number, line in enumerate(data[:good].split(b"\n")[:-1], start=1):
-        try:
-            records.append(mapping(read_json(line.decode("utf-8"))))
-        except ValueError as error:
-            raise InputError(f"{path}:{number}: is damaged ({error}); the search cannot be resumed from it", path, number) from error
+    records, good = read(path, WORK)
     try:
         options = _options(records, path, fleet)
         done, begun = _rounds(records[1:])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: is damaged ({error!r}); the search cannot be resumed from it", path) from error
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-    os.ftruncate(descriptor, good)
-    os.fsync(descriptor)
-    return Journal(path, descriptor, done, begun), options
+        raise damaged(path, error, WORK) from error
+    return Journal(path, go_on(path, good), done, begun), options
 
 
 def _options(records: Sequence[dict[str, Any]], path: Path, fleet: Fleet) -> Options:
-    if not records or records[0].get("kind") != "start" or records[0].get("schema") != SCHEMA:
-        raise InputError(f"{path}: is no journal of this version; begin a new search", path, 1)
     head = records[0]
     if head["inventory"] != identity(fleet):
         raise InputError(f"{path}: is the journal of another inventory ({len(head['nodes'])} nodes, other names, rails or leaves)", path, 1)

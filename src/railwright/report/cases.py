@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 from railwright.isolate.model import QUIET
+from railwright.report import burn_in
 from railwright.report import isolate as search
 from railwright.report.text import value_text, xml_text
 from railwright.runs import Run
@@ -44,6 +45,8 @@ def cases_of(run: Run) -> list[Case]:
         cases.extend(_finding(name, finding) for finding in node.get("findings", []))
         cases.extend(Case(name, str(row.get("area")), str(row.get("what")), "passed", "fixed", "", "") for row in node.get("fixed", []))
     cases.extend(_verdict(verdict) for verdict in run.verdicts)
+    if (burnt := burn_in.document_of(run)) is not None:
+        cases += [Case(node or CLUSTER, "burn-in", name, result, message, "", "") for node, name, result, message in burn_in.cases(burnt)]
     found = search.document_of(run)
     return cases if found is None else cases + list(_searched(found))
 

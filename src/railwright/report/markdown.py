@@ -8,6 +8,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from railwright.report import bench as rows
+from railwright.report import burn_in
 from railwright.report import isolate as search
 from railwright.report.cases import Case
 from railwright.report.network import counters, reachability
@@ -45,6 +46,8 @@ def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
     lines += reachability(run.reachability) + counters(run.traffic)
     if (found := search.document_of(run)) is not None:
         lines += search.section(found)
+    if (burnt := burn_in.document_of(run)) is not None:
+        lines += burn_in.section(burnt)
     if run.bench is not None:
         lines += bench(run.bench, plots)
     if run.ddp is not None:

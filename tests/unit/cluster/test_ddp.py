@@ -113,7 +113,14 @@ def test_the_document_has_the_form_of_the_architecture() -> None:
     versions = {"torch": "2.11.0+cu130", "cuda": "13.0", "nccl": "2.30.7", "driver": "580.95.05"}
     assert ddp_document(PLAN, collected()) == {
         "hosts": ["node1", "node2"], "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64, "samples_per_s": 12800.0,
-        "step_ms": RESULT["step_ms"], "versions": {"node1": versions, "node2": versions}, "late": []}
+        "step_ms": RESULT["step_ms"], "versions": {"node1": versions, "node2": versions}, "late": [],
+        "checksums": []}
+
+
+def test_checksums_of_ranks_that_told_them() -> None:
+    own = {"local_rank": 1, "device": "NVIDIA H100", "uuid": "4c95", "together": "aa", "alone": "bb"}
+    found = ddp_document(PLAN, collected(node2={"ranks": [rank(2), rank(3, **own)]}))["checksums"]
+    assert found == [{"rank": 3, "node": "node2", "gpu": 1, "device": "NVIDIA H100", "uuid": "4c95", "together": "aa", "alone": "bb"}]
 
 
 def test_a_lost_node_has_no_versions() -> None:

@@ -12,6 +12,9 @@ SCRIPT = "ddp_benchmark.py"
 PREFIX = "ddp-"  # of the names of runs
 LOG, RANK_LOGS = "torchrun.log", "ranks"
 RENDEZVOUS_S = 300  # nodes are started a few at a time (Ansible's forks)
+# cuBLAS: one fixed workspace (cuBLAS's "Results reproducibility"). NVLS adds in the switch, in another order at each call (nccl#1497).
+# Devices are numbered as nvidia-smi numbers them: who differs is named by that.
+REPEATABLE = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "NCCL_NVLS_ENABLE": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 PATIENCE_S = 120  # a step takes milliseconds: a rank that waits so long waits for one that is dead
 
 
@@ -35,6 +38,7 @@ class Share(NamedTuple):
     batch: int
     timeout_s: int
     old_torch: bool
+    repeatable: bool
 
 
 def share_from(item: Mapping[str, Any]) -> Share:
@@ -55,8 +59,9 @@ def command(share: Share, directory: str) -> List[str]:
         # torch 1.x under Python 3.11 takes its own default, "0", for no value at all (Debian 12's does) and stops. A list of local ranks is
         # understood; what is redirected is also shown, so that nothing changes should there be a ninth one.
         argv += ["--redirects", "9:1", "--tee", "9:1"]
+    more = ["--repeatable"] if share.repeatable else []
     return argv + ["%s/%s" % (directory, SCRIPT), "--directory", directory, "--backend", share.backend, "--steps", str(share.steps),
-                   "--warmup", str(share.warmup), "--batch", str(share.batch), "--patience", str(min(PATIENCE_S, share.timeout_s))]
+                   "--warmup", str(share.warmup), "--batch", str(share.batch), "--patience", str(min(PATIENCE_S, share.timeout_s)), *more]
 
 
 def torchrun_environment(share: Share, directory: str) -> Dict[str, str]:
@@ -65,5 +70,7 @@ def torchrun_environment(share: Share, directory: str) -> Dict[str, str]:
     if share.interface is not None:
         found["NCCL_SOCKET_IFNAME"] = "=" + share.interface  # without the sign it is the beginning of a name: eth1 is eth10 too
         found["GLOO_SOCKET_IFNAME"] = share.interface
+    if share.repeatable:
+        found.update(REPEATABLE)
     found.update({str(name): str(value) for name, value in share.environment.items()})
     return found

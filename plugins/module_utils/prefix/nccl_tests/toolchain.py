@@ -15,9 +15,9 @@ from ...formats.outside import json_object, mapping
 from ...host.commands import sums
 from ...host.host import CUT, Host
 from ...observe.devices import observe_gpus
-from ...observe.gpu_driver import smi_rows
 from ...observe.mpi import MPICH, found_mpi, opal_prefix
 from ...observe.nccl_libraries import LDCONFIG, NcclLibrary, nccl_libraries
+from ...observe.nvidia_smi import smi_rows
 
 ENDING, MANIFEST = "_perf", "manifest.json"  # of a program's name; beside the programs
 TOOLS = ("make", "g++", "tar", "gzip", "sha256sum", "setpriv", "timeout")

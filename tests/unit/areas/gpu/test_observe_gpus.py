@@ -15,9 +15,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.devices import NVLINK5
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_driver import loaded_driver, observe_gpu_driver, smi_rows
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_driver import loaded_driver, observe_gpu_driver
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.modules import running_modules
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nvidia_smi import smi_rows
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 from field_specs import build_spec

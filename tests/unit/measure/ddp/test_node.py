@@ -111,7 +111,7 @@ def test_no_such_user() -> None:
 def share(**more: Any) -> Share:
     values = {"run": "ddp-test", "user": ME, "python": sys.executable, "nodes": 1, "node_rank": 0, "processes": 2, "first_rank": 4,
               "master": "127.0.0.1", "port": 29500, "interface": None, "environment": {}, "backend": "gloo", "steps": 10, "warmup": 1,
-              "batch": 1, "timeout_s": 30, "old_torch": False}
+              "batch": 1, "timeout_s": 30, "old_torch": False, "repeatable": False}
     return Share(**{**values, **more})
 
 

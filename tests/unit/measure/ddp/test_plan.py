@@ -14,8 +14,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, rounds, share
 
 LOOK = DDP.format("inspect")
-WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "min_samples_per_s": None,
-          "environment": {"NCCL_DEBUG": "INFO"}}
+WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "repeatable": False,
+          "min_samples_per_s": None, "environment": {"NCCL_DEBUG": "INFO"}}
 
 
 def look(number: int, **more: Any) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def test_a_port_that_is_taken() -> None:
     made(look(1), look(2, port_taken=True))  # only the first node listens
 
 
-@pytest.mark.parametrize(("key", "value"), [("backend", "gloo"), ("steps", 50), ("port", 1234), ("timeout_s", 60)])
+@pytest.mark.parametrize(("key", "value"), [("backend", "gloo"), ("steps", 50), ("port", 1234), ("timeout_s", 60), ("repeatable", True)])
 def test_one_job_has_one_of_each(key: str, value: Any) -> None:
     with pytest.raises(PlanError, match=f"ddp_benchmark_{key} must be the same on every node: node1 has .*, node2 has {value}"):
         make_plan("ddp-x", {"node1": look(1), "node2": look(2)}, {"node1": WISHES, "node2": {**WISHES, key: value}})
@@ -81,6 +81,15 @@ def test_the_command_line_of_a_node() -> None:
         "/usr/bin/python3 -m torch.distributed.run --nnodes 2 --node_rank 1 --nproc_per_node 8 --master_addr 192.0.2.1 --master_port 29500 "
         "--max_restarts 0 --monitor_interval 1 --rdzv_conf timeout=300 --log_dir /run/x/ranks "
         "/run/x/ddp_benchmark.py --directory /run/x --backend nccl --steps 100 --warmup 10 --batch 64 --patience 120")
+
+
+def test_the_same_bits_are_asked_for() -> None:
+    plain, asked = (share_from(share(made(look(1), look(2), repeatable=wished), "node1")) for wished in (False, True))
+    assert command(asked, "/run/x") == [*command(plain, "/run/x"), "--repeatable"]
+    more = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8", "NCCL_NVLS_ENABLE": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert torchrun_environment(asked, "/run/x") == torchrun_environment(plain, "/run/x") | more
+    wins = asked._replace(environment={"NCCL_NVLS_ENABLE": "1"})
+    assert torchrun_environment(wins, "/run/x")["NCCL_NVLS_ENABLE"] == "1", "the operator's variables win"
 
 
 def test_debians_old_torch_gets_what_its_defaults_cannot_say() -> None:

@@ -15,6 +15,7 @@ from railwright.events import Collector, RunOutcome
 from railwright.runs import load_run, stored
 
 SITE = {"rdma_fabric": "roce", "rdma_mtu": 9000}
+VALIDATE = "railwright.rdma.rdma_cluster"
 JUDGE, TRAINING, LOOK = "railwright.rdma.rdma_bench", "railwright.rdma.rdma_bench", "railwright.rdma.rdma_bench"
 
 
@@ -36,8 +37,16 @@ class Runner:
         self.calls: list[Call] = []
         self.events: dict[str, list[dict[str, Any]]] = {
             "nccl_tests": [event("runner_on_ok", "n1", {"bench": document(), "verdicts": [verdict("pass")]}, JUDGE), stats("n1", "n2")],
+            "validate": [event("runner_on_ok", "n1", {"verdicts": [verdict("pass", "port.state", "n1")]}, VALIDATE), stats("n1", "n2")],
             "ddp_benchmark": [event("runner_on_ok", "n1", {"ddp": training(), "verdicts": []}, TRAINING), stats("n1", "n2")],
         }
+
+    def validate(self, _session: Any, extra: Mapping[str, Any], _transport: Any) -> RunOutcome:
+        self.calls.append(Call("validate", dict(extra)))
+        collector = Collector()
+        for item in self.events["validate"]:
+            collector.handle(item)
+        return collector.finish()
 
     def __call__(self, playbook: str, inventory: Path, limit: str | None, variables: Mapping[str, Any], *rest: Any) -> RunOutcome:
         self.calls.append(Call(playbook, dict(variables)))
@@ -51,6 +60,7 @@ class Runner:
 def runner(monkeypatch: pytest.MonkeyPatch) -> Runner:
     one = Runner()
     monkeypatch.setattr("railwright.run.run_playbook", one)
+    monkeypatch.setattr("railwright.cli.bench.judged_by_validate", one.validate)
     return one
 
 
@@ -129,7 +139,7 @@ def test_options_are_extra_variables_and_a_floor_adds_to_the_inventorys(bench: B
                 "--group", "all", "--min-busbw", "alltoall=12.5",
                 site={"nccl_tests_min_busbw": {"all_reduce": 340}, "nccl_tests_purpose": "soak"})
     assert ran.code == 0
-    variables = runner.calls[0].variables
+    variables = runner.calls[1].variables
     del variables["rdma_run_id"]
     assert variables == {
         "nccl_tests_purpose": "acceptance", "nccl_tests_collectives": ["all_reduce", "alltoall"], "nccl_tests_launcher": "slurm",
@@ -282,3 +292,18 @@ def test_a_run_that_broke_off_shows_its_last_words(bench: Bench, runner: Runner)
     assert ran.code == 1
     assert "NOT complete, exit status 137" in ran.out
     assert "NCCL WARN \\u001b[2Jgone" in ran.out
+
+
+def test_acceptance_validates_first_and_is_one_document(bench: Bench, runner: Runner) -> None:
+    ran = bench("--purpose", "acceptance", "--format", "json")
+    assert [call.playbook for call in runner.calls] == ["validate", "nccl_tests"]
+    assert [item["check"] for item in ran.json["verdicts"]] == ["nccl.busbw", "port.state"]
+    assert load_run(stored()[0]).bench is not None
+    assert {item["check"] for item in load_run(stored()[0]).verdicts} == {"port.state", "nccl.busbw"}
+
+
+def test_acceptance_goes_no_further_than_validate_where_a_node_is_away(bench: Bench, runner: Runner) -> None:
+    runner.events["validate"] = [event("runner_on_unreachable", "n2", {"msg": "no route to host"}, VALIDATE), stats("n1", "n2")]
+    ran = bench("--purpose", "acceptance")
+    assert (ran.code, [call.playbook for call in runner.calls]) == (3, ["validate"])
+    assert "nothing is measured on GPUs: validate did not get to its end on every node" in ran.err

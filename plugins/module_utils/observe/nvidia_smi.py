@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""nvidia-smi, asked for fields of every GPU. One that fell off the bus can make it hang, so it has a short limit."""
+
+from typing import List, Optional, Tuple
+
+from ..formats import sysfs_values
+from ..host.host import Host
+
+SMI_SECONDS = 30.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
+
+
+def smi_rows(host: Host, fields: Tuple[str, ...]) -> Optional[List[List[str]]]:
+    """One row a GPU from nvidia-smi; None when it is not there, fails or answers in another form."""
+    if host.which("nvidia-smi") is None:
+        return None
+    answer = host.run(("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader"), SMI_SECONDS)
+    if not answer.ok:
+        return None
+    rows = [[value.strip() for value in line.split(",")] for line in answer.out.splitlines() if line.strip()]
+    if not rows or any(len(row) != len(fields) or any(sysfs_values.token(value) is None for value in row) for row in rows):
+        return None
+    return rows
