@@ -303,7 +303,10 @@ def test_acceptance_validates_first_and_is_one_document(bench: Bench, runner: Ru
 
 
 def test_acceptance_goes_no_further_than_validate_where_a_node_is_away(bench: Bench, runner: Runner) -> None:
-    runner.events["validate"] = [event("runner_on_unreachable", "n2", {"msg": "no route to host"}, VALIDATE), stats("n1", "n2")]
+    away = event("runner_on_unreachable", "n2", {"unreachable": True, "msg": "no route to host"}, VALIDATE)
+    end = stats("n1", "n2")
+    end["event_data"]["dark"] = {"n2": 1}
+    runner.events["validate"] = [away, end]
     ran = bench("--purpose", "acceptance")
     assert (ran.code, [call.playbook for call in runner.calls]) == (3, ["validate"])
     assert "nothing is measured on GPUs: validate did not get to its end on every node" in ran.err
