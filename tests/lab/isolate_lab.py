@@ -42,7 +42,7 @@ SITE = {
 }
 RATE, SLOW = "8mbit", "1500kbit"
 SHAPER = ("tbf", "burst", "16k", "limit", "4mb", "rate")
-ARGUMENTS = ("--at-once", "2", "--samples", "1", "--minutes", "60", "--rounds", "12")
+ARGUMENTS = ("--at-once", "2", "--minutes", "60", "--rounds", "12")
 SECONDS = 1800
 BEGUN = re.compile(r"round ([0-9]+): [0-9]+ pairs of ")
 
@@ -107,28 +107,26 @@ class Fabric:
         done = subprocess.run(("ip", "netns", "exec", self._namespace, *argv), check=False, capture_output=True, text=True)
         assert done.returncode == 0, (argv, done.stderr)
 
-    def search(self, each_round: Callable[[int], None] = _nothing, *, killed_in: int = 0) -> Search:
+    def search(self, each_round: Callable[[int], None] = _nothing, *, killed_in: int = 0, samples: int = 1) -> Search:
         """``each_round`` is called with the number of each round when it begins. Killed in a round, the search is resumed."""
-        ended = self._search(each_round, killed_in, ARGUMENTS)
+        ended = self._search(each_round, killed_in, (*ARGUMENTS, "--samples", str(samples)))
         return ended or self._search(each_round, 0, ("--resume", "--at-once", "2")) or pytest.fail("it was not killed")
 
     def _search(self, each_round: Callable[[int], None], killed_in: int, arguments: Sequence[str]) -> Search | None:
         argv = (str(Path(sys.executable).with_name("railwright")), "isolate", "-i", str(self.inventory), "--format", "json", *arguments)
         with self._out.open("w+") as out:
-            process = subprocess.Popen(argv, stdout=out, stderr=subprocess.PIPE, text=True, env=self._env, cwd=ROOT)
-            assert process.stderr is not None
             said = []
-            for line in process.stderr:
-                said.append(line)
-                begun = BEGUN.match(line)
-                if begun:
-                    each_round(int(begun[1]))
-                if begun and int(begun[1]) == killed_in:
-                    time.sleep(15)
-                    process.kill()
-                    process.wait()
-                    return None
-            process.wait()
+            with subprocess.Popen(argv, stdout=out, stderr=subprocess.PIPE, text=True, env=self._env, cwd=ROOT) as process:
+                assert process.stderr is not None
+                for line in process.stderr:
+                    said.append(line)
+                    begun = BEGUN.match(line)
+                    if begun:
+                        each_round(int(begun[1]))
+                    if begun and int(begun[1]) == killed_in:
+                        time.sleep(15)
+                        process.kill()
+                        return None
             out.seek(0)
             text = out.read()
         assert text, f"exit {process.returncode}, nothing on stdout: {''.join(said)[-3000:]}"

@@ -71,6 +71,15 @@ def named_parts(outcome: RunOutcome, parts: Parts) -> list[Object]:
     return [{**part._asdict(), "check": check, "status": status} for part, check, status in said if part and status in ("fail", "warn")]
 
 
+def measured(outcome: RunOutcome) -> bool:
+    """Whether anything came of the round: a document alone may tell of runs that did not begin."""
+    return any(run["rows"] for run in rows((outcome.bench or {}).get("runs"))) or bool((outcome.ddp or {}).get("samples_per_s"))
+
+
+def why_not(outcome: RunOutcome) -> str:
+    return next((f"{name}: {host.message}" for name, host in outcome.hosts.items() if host.status != "ok"), "no run began")
+
+
 def round_of(number: int, began: str, seconds: float, outcome: RunOutcome, health: Mapping[str, Object], parts: Parts) -> Object:
     counts = Counter(str(verdict["status"]) for verdict in outcome.verdicts)
     away = {name: [host.status, host.message] for name, host in outcome.hosts.items() if host.status != "ok"}
@@ -84,7 +93,7 @@ def round_of(number: int, began: str, seconds: float, outcome: RunOutcome, healt
                   key=lambda verdict: ORDER.index(verdict["status"]))
     found = {
         "number": number, "began": began, "seconds": round(seconds, 1), "failed": counts["fail"] > 0 or bool(away), "counts": counts,
-        "result": outcome.bench is not None or outcome.ddp is not None, "figures": figures, "away": away, "verdicts": kept[:KEPT],
+        "result": measured(outcome), "figures": figures, "away": away, "verdicts": kept[:KEPT],
         "parts": named_parts(outcome, parts), "repeatable": {"pass": "yes", "fail": "no"}.get(bits[0] if bits else "", "unknown"),
         "sums": None,
     }

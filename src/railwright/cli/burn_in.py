@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 NAME = "burn-in"
 DIAG_S = 900.0  # what dcgmi diag -r 3 takes, about (dcgmi-diag(8)); a round that is given less leaves it out
+PAUSE_S = 150.0  # behind a round without any result; what an interrupted run left on the nodes ends within five minutes
 FRUITLESS = 3  # rounds in a row without any result, after which it ends
 Bench = Callable[[dict[str, Any]], RunOutcome]
 Health = dict[str, dict[str, Any]]
@@ -54,6 +55,7 @@ class BurnIn:
                           if key.startswith("ddp_benchmark_") or key == "nccl_tests_environment"}
         self.parts: dict[tuple[str, str], Part] = {}
         self.last = RunOutcome()
+        self.patience = FRUITLESS - 1 if resume else 0  # what was interrupted may still run on the nodes
         self.stopped = ""
 
     @property
@@ -71,6 +73,13 @@ class BurnIn:
     def _round(self, before: Health) -> Health:
         number, began, clock = len(self.done) + 1, datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
         outcome = self._bench(self.options.extra)
+        if not rounds.measured(outcome):
+            console.note(f"nothing was measured: {rounds.why_not(outcome)}; the next try is in {PAUSE_S:.0f} s")
+            time.sleep(PAUSE_S)
+            self.patience -= 1
+            if self.patience >= 0:
+                return before
+        self.patience = 0
         diag = self.left - (time.monotonic() - clock) >= DIAG_S
         health = self._health(outcome, diag=diag)
         found = [verdict for name in self.session.nodes or [] for verdict in judge_health(name, before.get(name), health.get(name))]

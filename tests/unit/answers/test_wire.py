@@ -55,6 +55,17 @@ def test_no_answer_is_not_waited_for(command: str) -> None:
     assert ending(command, 0.6) == f"exceeded: {wire.SILENT % 0.6}\n"
 
 
+def test_what_the_node_reads_itself_is_no_answer() -> None:
+    """Over a local connection a child that has ended leaves what it read to this process, as Linux counts."""
+    text = """
+with wire.watched(60):
+    subprocess.run("head -c 64M /dev/zero >/dev/null", shell=True)
+    time.sleep(0.5)
+print("well")
+"""
+    assert run(text) == "well\n"
+
+
 def test_what_is_within_the_limits_is_untouched() -> None:
     assert ending("printf hello; exit 3", 60) == "(3, b'hello', b'')\n"
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bench_documents import document, event, training
+from bench_documents import document, event, one_run, training
 from railwright.cli import burn_in
 from railwright.cli.main import run as railwright
 from railwright.events import Collector, RunOutcome
@@ -38,6 +38,7 @@ class Site:
     def __init__(self) -> None:
         self.now, self.round, self.minutes = 0.0, 0, 20.0
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.slept: list[float] = []
         self.at: dict[int, Callable[[str, str, dict[str, Any]], Any]] = {}
 
     def __call__(self, playbook: str, _inventory: Any, _limit: Any, variables: Any, *_rest: Any) -> RunOutcome:
@@ -66,6 +67,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     one = Site()
     monkeypatch.setattr("railwright.run.run_playbook", one)
     monkeypatch.setattr(burn_in.time, "monotonic", lambda: one.now)
+    monkeypatch.setattr(burn_in.time, "sleep", one.slept.append)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     hosts = {name: {"rdma_rails": [{"name": "rail0", "match": {"mac": f"52:54:00:aa:bb:0{name[1]}"}, "address": f"10.10.0.{name[1]}/24"}]}
              for name in SERIALS}
@@ -202,6 +204,7 @@ def test_three_rounds_without_a_result_end_it(site: Site, bench: Bench) -> None:
     found = json.loads(out)["burn_in"]
     assert (code, len(found["rounds"]), found["stopped"]) == (1, 4, "3 rounds in a row gave no result")
     assert "the training benchmark is not run" in err
+    assert site.slept == [burn_in.PAUSE_S] * 3
 
 
 @pytest.mark.parametrize("torn", [b"", b'{"kind":"round","numb'])
@@ -222,6 +225,24 @@ def test_stopped_and_resumed(site: Site, bench: Bench, tmp_path: Path, torn: byt
     assert site.calls[-2][1]["nccl_tests_collectives"] == ["alltoall"], "with the options that it was begun with"
     assert not journals(tmp_path)
     assert bench("--resume")[0] == 64
+
+
+def test_resumed_while_what_was_interrupted_still_runs(site: Site, bench: Bench) -> None:
+    """Seen on two H100: the nodes refuse another run for minutes, and that is no fault of theirs."""
+    def stopped(_playbook: str, _node: str, _usual: dict[str, Any]) -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    def refused(playbook: str, _node: str, usual: dict[str, Any]) -> dict[str, Any]:
+        began_nothing = {"bench": document() | {"runs": [one_run() | {"rows": []}]}, "verdicts": []}
+        return usual if playbook == "part_health" else began_nothing if playbook == "nccl_tests" else {"verdicts": []}
+
+    site.at = {2: stopped}
+    assert bench("--hours", "1")[0] == 130
+    site.at = dict.fromkeys((3, 4), refused)
+    code, out, err = bench("--resume", "--format", "json")
+    assert (code, [row["failed"] for row in json.loads(out)["burn_in"]["rounds"]]) == (0, [False] * 3)
+    assert err.count("nothing was measured") == 2
+    assert site.slept == [burn_in.PAUSE_S] * 2
 
 
 def test_the_journal_of_another_inventory(site: Site, bench: Bench, tmp_path: Path) -> None:
