@@ -14,7 +14,7 @@ ABSOLUTE = "ansible_collections.railwright.rdma.plugins.module_utils."
 COMMON = {"catalogue", "entry", "errors", "formats", "host", "observe", "rules", "spec", "types"}
 # Module -> the other rooms that it needs, and how many files it brings at most.
 NEEDS: dict[str, tuple[set[str], int]] = {
-    "rdma_bench": ({"measure", "prefix"}, 65),
+    "rdma_bench": ({"measure", "prefix"}, 66),
     "rdma_check": ({"areas", "checks", "measure", "plan"}, 177),
     "rdma_drain": ({"scheduler"}, 17),
     "rdma_facts": ({"scheduler"}, 61),

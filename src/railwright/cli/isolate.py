@@ -88,13 +88,8 @@ def command(
     if drained:
         check_drain(judged)
     place = last_of("isolate", session.inventory, journal.WORK) if resume else place_of("isolate", session.inventory, session.id)
-    suspects = placed_job(judged, job)[1] if job is not None else {}
-    left_out = {} if busy or resume else at_work(session, judged, suspects)
-    if job is not None:
-        tool = "perftest" if tool == "auto" else tool  # the GPUs are the job's
-        left_out |= not_needed(judged, suspects, left_out, seed)
-        count = len(judged.inventory.hosts.keys() - left_out.keys() - suspects.keys())
-        console.note(f"job {job}: {console.count(len(suspects), 'node')} of it, and {count} beside them")
+    left_out = left_out_of(session, judged, job, seed, all_of_them=busy or resume)
+    tool = "perftest" if job is not None and tool == "auto" else tool  # the GPUs are the job's
     sites, outcome = measurable(session, judged, left_out)
     if len(sites) < 2:
         end = concluded(outcome, lambda _host: {}, lambda _nodes: {}, codes=[ExitCode.FAILED])
@@ -132,6 +127,17 @@ def measured(place: Path, fleet: Fleet) -> tuple[journal.Done, ...]:
     book, _options = journal.reopen(place, fleet)
     book.close()
     return book.done
+
+
+def left_out_of(session: Session, judged: Judged, job: str | None, seed: int, *, all_of_them: bool) -> dict[str, str]:
+    """Node -> why it is not measured. With a job, its nodes are, and as many others."""
+    suspects = placed_job(judged, job)[1] if job is not None else {}
+    found = {} if all_of_them else at_work(session, judged, suspects)
+    if job is not None:
+        found |= not_needed(judged, suspects, found, seed)
+        count = len(judged.inventory.hosts.keys() - found.keys() - suspects.keys())
+        console.note(f"job {job}: {console.count(len(suspects), 'node')} of it, and {count} beside them")
+    return found
 
 
 def not_needed(judged: Judged, suspects: Collection[str], left_out: Collection[str], seed: int) -> dict[str, str]:
