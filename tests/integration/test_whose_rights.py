@@ -85,7 +85,7 @@ def test_an_mpi_of_the_users_is_asked_with_the_users_rights(place: Path) -> None
     assert who_ran(place) == {str(USER.pw_uid)}
     (place / "told").unlink()
     spec = Spec({"fabric": "roce", "mtu": 9000, "rdma_stack": "inbox", "consent": [], "expect": {}, "rails": [], "nccl_prefix": "/nowhere",
-                 "mpi_install": "none", "bootstrap_interface": "lo"})
+                 "mpi_install": "none", "bootstrap_interface": "lo", "nccl_tests_inspector": None})
     wanted = readiness.Wanted(USER.pw_name, str(place), (), (), str(place), {})
     seen = readiness.inspect_readiness(host, "n1", spec, observe_identity(host, None), wanted)
     assert [row["version"] for row in seen["mpi"]] == ["4.1.6"]
