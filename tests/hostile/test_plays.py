@@ -125,4 +125,4 @@ def test_there_are_enough_lies() -> None:
 
 def test_every_playbook_is_played() -> None:
     names = {path.stem for path in (ROOT / "playbooks").glob("*.yml")}
-    assert names - {item.play for item in SCENARIOS if isinstance(item.play, str)} == {"site"}
+    assert names - {item.play for item in SCENARIOS if isinstance(item.play, str)} == {"site", "final_play"}  # made of others
