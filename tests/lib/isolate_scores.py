@@ -53,6 +53,9 @@ def found(findings: Sequence[Finding], fault: Fault, fleet: Fleet) -> bool:
 def hidden(fault: Fault, faults: Sequence[Fault], fleet: Fleet) -> bool:
     """What its like let through is as slow: its leaf, its node."""
     ends = [(fault.node, rail) for rail in fleet.rails if fault.rail in ("", rail)]
+    slower = {other.leaf for other in faults if other.kind == "leaf" and fault.share >= 0.9 * other.share}
+    if fault.kind != "leaf" and all(fleet.leaves.get(end) in slower for end in ends):
+        return True  # each rail behind a leaf of its own, perhaps
     for other in faults:
         if fault.kind == "leaf" and other.kind == "plane" and other.share < fault.share and len(fleet.rails) == 1:
             return True
@@ -60,8 +63,6 @@ def hidden(fault: Fault, faults: Sequence[Fault], fleet: Fleet) -> bool:
             return True  # behind a slow plane nothing crosses at a speed that would tell
         if other is fault or fault.kind == "leaf" or fault.share < 0.9 * other.share:
             continue
-        if other.kind == "leaf" and all(fleet.leaves.get(end) == other.leaf for end in ends):
-            return True
         if other.node == fault.node and other.kind in ("node", "hang", "late gpu", "rail", "direction", "flapping", "pair"):
             return True
     return False
