@@ -34,6 +34,12 @@ class Spec(Keys):
         self.expect: Dict[str, Any] = dict(self._values["expect"])
         self.rails: Tuple[Rail, ...] = tuple(Rail(**rail) for rail in self._values["rails"])
 
+    def with_rails(self, rails: List[Dict[str, Any]]) -> "Spec":
+        """The same wishes for another host, which shares everything else with this one."""
+        other = Spec.__new__(Spec)
+        vars(other).update(vars(self), _values=dict(self._values, rails=rails), rails=tuple(Rail(**rail) for rail in rails))
+        return other
+
     def source_routed(self, rail: Rail) -> bool:
         """Whether traffic from a rail's address is to leave by the rail only. Its gateway is of no use otherwise."""
         wanted = self._values["network_source_routing"]

@@ -64,7 +64,10 @@ def _agree(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> N
             return  # the rest follows from that
         if key == "rdma_qos_custom" and any(item.key == "rdma_qos_profile" for item in findings.items):
             return
-        groups = _groups([(host, _one_word(specs[host][BY_NAME[key].field])) for host in hosts])
+        field = BY_NAME[key].field
+        if len({_one_word(specs[host][field]) for host in hosts}) < 2:
+            continue
+        groups = _groups([(host, _one_word(specs[host][field])) for host in hosts])
         for value, minority in groups[1:]:
             findings.of(minority[0]).add(severity, key, value, "is the value on %s, but %s is on %s; %s" % (
                 join_hosts(minority), groups[0][0], join_hosts(groups[0][1]), why), "one value for all hosts")
@@ -154,6 +157,8 @@ def _network_at(address: str, length: str) -> str:
 
 def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> None:
     """One rail is one network: the same subnet (or a gateway out of it) and one MTU."""
+    if len({(rail.mtu, rail.address and network_of(rail.address)) for _host, rail in places}) == 1:  # as a rule
+        return
     addressed = [(host, rail) for host, rail in places if rail.address is not None]
     if not _families(name, addressed, findings):
         _subnets(name, addressed, findings)

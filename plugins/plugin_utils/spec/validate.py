@@ -110,7 +110,7 @@ class SpecBuilder:
         found = [finding._replace(host=host) for finding in found]
         if spec is None or RAILS not in own:
             return spec, found
-        return Spec({**spec.as_dict(), "rails": _with_mtu(rails, spec.mtu)}), found
+        return spec.with_rails(_with_mtu(rails, spec.mtu)), found
 
 
 def _with_mtu(rails: Rails, mtu: Any) -> Rails:
