@@ -12,6 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ACROSS, LEAF, RAIL
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.baseline import KEY, baseline_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import by_leaf, leaf_of
+from railwright.burn_in.rounds import WORK as BURN_IN
 from railwright.burn_in.rounds import Options
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
@@ -25,7 +26,7 @@ from railwright.report import write_report
 from railwright.runs import Run, runs_directory
 from railwright.writing import usual_mode, write_atomic
 
-ACCEPTANCE, BURN_IN = "acceptance", "burn-in"
+ACCEPTANCE = "acceptance"
 HEAD = "# What a trusted run reached; written by railwright bench --save-baseline. Later runs are judged by it.\n---\n"
 LONGEST_NAME = 200
 HOURS = 48.0  # of a burn-in

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from railwright.burn_in.judge import Part
     from railwright.journal import Lines
 
-NAME = "burn-in"
 DIAG_S = 900.0  # what dcgmi diag -r 3 takes, about (dcgmi-diag(8)); a round that is given less leaves it out
 PAUSE_S = 150.0  # behind a round without any result; what an interrupted run left on the nodes ends within five minutes
 FRUITLESS = 3  # rounds in a row without any result, after which it ends
@@ -44,7 +43,7 @@ class BurnIn:
 
     def __init__(self, session: Session, judged: Judged, bench: Callable[..., RunOutcome], asked: rounds.Options, *, resume: bool) -> None:
         self.session, hosts, inventory = session, judged.inventory.hosts, session.inventory
-        self.place = last_of(NAME, inventory, rounds.WORK) if resume else place_of(NAME, inventory, session.id)
+        self.place = last_of(rounds.WORK, inventory, rounds.WORK) if resume else place_of(rounds.WORK, inventory, session.id)
         self.book: Lines
         if resume:
             self.book, self.options, self.done = rounds.reopen(self.place, hosts)
@@ -132,7 +131,7 @@ def burn_in(session: Session, judged: Judged, bench: Callable[..., RunOutcome], 
     try:
         one.go()
     except BaseException:
-        again = f"railwright bench -i {quoted(session.inventory)} --purpose {NAME} --resume"
+        again = f"railwright bench -i {quoted(session.inventory)} --purpose {rounds.WORK} --resume"
         console.note(f"{len(one.done)} whole rounds are kept: {again} goes on")
         raise
     finally:
