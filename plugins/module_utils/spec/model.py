@@ -32,12 +32,19 @@ class Spec(Keys):
         self.rdma_stack: str = self._values["rdma_stack"]
         self.consent: Tuple[str, ...] = tuple(self._values["consent"])
         self.expect: Dict[str, Any] = dict(self._values["expect"])
-        self.rails: Tuple[Rail, ...] = tuple(Rail(**rail) for rail in self._values["rails"])
+        self.like: Spec = self  # differs at most in devices, and in addresses within the same subnets
+        self._rails: Optional[Tuple[Rail, ...]] = None
+
+    @property
+    def rails(self) -> Tuple[Rail, ...]:
+        if self._rails is None:
+            self._rails = tuple(Rail(**rail) for rail in self._values["rails"])
+        return self._rails
 
     def with_rails(self, rails: List[Dict[str, Any]]) -> "Spec":
-        """The same wishes for another host, which shares everything else with this one."""
+        """The same wishes for another host, whose rails have other devices, and other addresses in the same subnets."""
         other = Spec.__new__(Spec)
-        vars(other).update(vars(self), _values=dict(self._values, rails=rails), rails=tuple(Rail(**rail) for rail in rails))
+        vars(other).update(vars(self), _values=dict(self._values, rails=rails), _rails=None)
         return other
 
     def source_routed(self, rail: Rail) -> bool:

@@ -4,7 +4,7 @@
 import contextlib
 import ipaddress
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
@@ -23,36 +23,41 @@ def validate_site(specs: Mapping[str, Spec], reach: Mapping[str, str] | None = N
     """Findings over all hosts; each names the host whose line most probably is the wrong one. ``reach``: the address of each host."""
     findings = Findings(None)
     hosts = sorted(specs)
-    _agree(specs, hosts, findings)
-    places: dict[str, Places] = {}
+    kinds = {id(spec.like): spec for spec in specs.values()}  # what is no device and no address of a rail is asked of one host of a kind
+    _agree(specs, hosts, kinds.values(), findings)
     for host in hosts:
-        spec = specs[host]
-        if not spec.rails:
+        if not specs[host]["rails"]:
             findings.of(host).warning("rdma_rails", None, "the host has no rails; nothing is set up or measured on it",
                                       "a list of rails")
-        for rail in spec.rails:
-            places.setdefault(rail.name, []).append((host, rail))
     _unique(specs, hosts, reach or {}, findings)
     _networks(specs, reach or {}, findings)
-    for name in sorted(places):
-        _same_rail(name, places[name], specs[hosts[0]].fabric, findings)
-    _counts(specs, [host for host in hosts if specs[host].rails], findings)
+    forms: dict[str, set[Any]] = {}
+    for spec in kinds.values():
+        for rail in spec.rails:
+            forms.setdefault(rail.name, set()).add((rail.mtu, rail.address and network_of(rail.address)))
+    for name in sorted(name for name, found in forms.items() if len(found) > 1):
+        places = [(host, rail) for host in hosts for rail in specs[host].rails if rail.name == name]
+        _same_rail(name, places, specs[hosts[0]].fabric, findings)
+    if len({_names(spec) for spec in kinds.values()} - {()}) > 1:
+        _counts(specs, [host for host in hosts if specs[host].rails], findings)
     check_modes(specs, findings)
-    _upgrades(specs, hosts, findings)
+    _upgrades(specs, hosts, kinds.values(), findings)
     return findings.items
+
+
+def _names(spec: Spec) -> tuple[str, ...]:
+    return tuple(sorted(rail.name for rail in spec.rails))
 
 
 def _groups(pairs: list[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
     """Values with the hosts that have them, the most common first."""
-    if len({value for _host, value in pairs}) == 1:  # as a rule
-        return [(pairs[0][1], [host for host, _value in pairs])]
     groups: dict[Any, list[str]] = {}
     for host, value in pairs:
         groups.setdefault(value, []).append(host)
     return sorted(groups.items(), key=lambda item: (-len(item[1]), str(item[0])))
 
 
-def _agree(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
+def _agree(specs: Mapping[str, Spec], hosts: list[str], kinds: Collection[Spec], findings: Findings) -> None:
     for key, severity, why in (
         ("rdma_fabric", "error", "nodes of different fabrics cannot talk RDMA to each other"),
         ("rdma_mtu", "error", "frames larger than the smaller MTU are lost between them"),
@@ -65,7 +70,7 @@ def _agree(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> N
         if key == "rdma_qos_custom" and any(item.key == "rdma_qos_profile" for item in findings.items):
             return
         field = BY_NAME[key].field
-        if len({_one_word(specs[host][field]) for host in hosts}) < 2:
+        if len({_one_word(spec[field]) for spec in kinds}) < 2:
             continue
         groups = _groups([(host, _one_word(specs[host][field])) for host in hosts])
         for value, minority in groups[1:]:
@@ -80,6 +85,12 @@ def _one_word(value: Any) -> Any:
 
 def _unique(specs: Mapping[str, Spec], hosts: list[str], reach: Mapping[str, str], findings: Findings) -> None:
     """Addresses, MACs and GUIDs exist once; PCI addresses repeat in every node of a kind."""
+    rails = [rail for host in hosts for rail in specs[host]["rails"]]
+    marks = [rail["address"].partition("/")[0] for rail in rails if rail["address"] is not None]
+    marks += [rail["value"] for rail in rails if rail["match"] != "pci"]
+    known = set(marks)
+    if len(known) == len(marks) and known.isdisjoint(rail["gateway"] for rail in rails) and known.isdisjoint(reach.values()):
+        return
     seen: dict[str, tuple[str, Rail]] = {}
     gateways: dict[str, tuple[str, Rail]] = {}
     for host in hosts:
@@ -118,18 +129,19 @@ def _other_uses(seen: Mapping[str, tuple[str, Rail]], gateways: Mapping[str, tup
 def _networks(specs: Mapping[str, Spec], reach: Mapping[str, str], findings: Findings) -> None:
     """What nodes are reached by is in no rail's network, as far as fabrics are separate, and a firewall's peers are the cluster's."""
     shared: dict[tuple[str, str], Places] = {}
+    kinds: dict[int, dict[str, list[Rail]]] = {}  # the rails of a kind of host, by the length of their prefixes
     for host, spec in specs.items():
-        ways: dict[str, str] = {}  # length of a rail's prefix: the network of that length that the node is reached in
         address = reach.get(host, "")
-        first = address.partition(".")[0] if "." in address else ""
-        for rail in spec.rails if spec.fabric != "erdma" and is_address(address) else ():  # an ECS instance's one interface may be both
-            own, _slash, length = (rail.address or "").partition("/")
-            if own in ("", address) or (first and len(length) == 2 and own.partition(".")[0] != first):  # of 160,000 rails most end here
-                continue
-            if length not in ways:
-                ways[length] = _network_at(address, length)
-            if ways[length] and ways[length] == network_of(str(rail.address)):
-                shared.setdefault((rail.name, ways[length]), []).append((host, rail))
+        if id(spec.like) not in kinds:
+            kinds[id(spec.like)] = {}
+            for rail in spec.rails if spec.fabric != "erdma" else ():  # an ECS instance's one interface may be both
+                kinds[id(spec.like)].setdefault((rail.address or "").partition("/")[2], []).append(rail)
+        for length, likes in kinds[id(spec.like)].items():
+            network = _network_at(address, length) if length and (address[:1].isdigit() or ":" in address) else ""
+            for like in [like for like in likes if network and network == network_of(str(like.address))]:
+                rail = spec.rail(like.name)
+                if str(rail.address).partition("/")[0] != address:
+                    shared.setdefault((rail.name, network), []).append((host, rail))
         if spec["firewall_manage"] and spec["firewall_peers"]:
             _peers(spec, [address, *((rail.address or "").partition("/")[0] for rail in spec.rails)], findings.of(host))
     for (name, network), places in shared.items():
@@ -157,8 +169,6 @@ def _network_at(address: str, length: str) -> str:
 
 def _same_rail(name: str, places: Places, fabric: str, findings: Findings) -> None:
     """One rail is one network: the same subnet (or a gateway out of it) and one MTU."""
-    if len({(rail.mtu, rail.address and network_of(rail.address)) for _host, rail in places}) == 1:  # as a rule
-        return
     addressed = [(host, rail) for host, rail in places if rail.address is not None]
     if not _families(name, addressed, findings):
         _subnets(name, addressed, findings)
@@ -207,18 +217,19 @@ def _path_mtus(mtu: int, other: int, fabric: str) -> str:
 
 
 def _counts(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
-    groups = _groups([(host, tuple(sorted(rail.name for rail in specs[host].rails))) for host in hosts])
+    groups = _groups([(host, _names(specs[host])) for host in hosts])
     for names, minority in groups[1:]:
         findings.of(minority[0]).warning("rdma_rails", ", ".join(names), "are the rails of %s, but %s: %s" % (
             join_hosts(minority), join_hosts(groups[0][1]), ", ".join(groups[0][0])), "the same rails on every host")
 
 
-def _upgrades(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
+def _upgrades(specs: Mapping[str, Spec], hosts: list[str], kinds: Collection[Spec], findings: Findings) -> None:
     """What holds for the whole roll-out or fabric is one value, and no two nodes are one node to the scheduler."""
     for key in ("upgrade_max_unavailable", "upgrade_canary", "upgrade_gate", "rdma_leaves", "rdma_leaf_per_rail"):
         own = key.removeprefix("rdma_")
         first = specs[hosts[0]][own] if hosts else None
-        host = next((host for host in hosts if specs[host][own] != first), None)
+        differ = {id(spec.like) for spec in kinds if spec[own] != first}
+        host = next((host for host in hosts if id(specs[host].like) in differ), None) if differ else None
         if host is not None:
             shown = f"[{', '.join(first)}]" if isinstance(first, list) else first
             findings.of(host).error(key, specs[host][own], f"is the value on {host}, but {shown} is on {hosts[0]}; it holds for the whole "

@@ -58,7 +58,8 @@ def check_rails(rails: list[Any], mtu: int | None, findings: Findings) -> list[d
 
 Shape = tuple[tuple[Any, ...], ...]
 _PREFIXES = {str(length): length for length in range(1, 33)}
-_INNER = frozenset(map(str, range(1, 255)))
+# Up to 254 addresses have the network of the first of them, and none is the first or the last of a network that long.
+_INNER = {f"{last}/{length}": str(length) for last in range(1, 255) for length in range(10, 25)}
 _MAC = re.compile(r"[0-9a-f][02468ace](:[0-9a-f]{2}){5}")
 
 
@@ -106,11 +107,11 @@ def _quick_network(value: Any) -> str | None:
     """Of an IPv4 address that any host may have, in its canonical form; None of anything else."""
     if not isinstance(value, str):
         return None
+    head, _dot, end = value.rpartition(".")
+    if end in _INNER:
+        return _parsed_network(head + ".1", _INNER[end])
     text, _slash, prefix = value.partition("/")
-    head, _dot, last = text.rpartition(".")
-    # Up to 254 addresses have the network of the first of them, and none is the first or the last of a network that long.
-    same = last in _INNER and len(prefix) == 2 and prefix < "25"
-    return _parsed_network(f"{head}.1" if same else text, prefix)
+    return _parsed_network(text, prefix)
 
 
 @lru_cache(8192)

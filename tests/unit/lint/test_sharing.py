@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec, validate_site
 from railwright import inventory_values
 from railwright.exitcodes import InputError
 from railwright.inventory import Inventory, load_inventory
@@ -118,6 +118,8 @@ def test_shared_specs_are_what_each_host_would_have(hosts: list[tuple[bool, dict
     assert findings == [finding for _spec, found in alone.values() for finding in found]
     assert {host: spec.as_dict() for host, spec in specs.items()} == {host: spec.as_dict() for host, (spec, _f) in alone.items() if spec}
     assert {host: spec.rails for host, spec in specs.items()} == {host: spec.rails for host, (spec, _f) in alone.items() if spec}
+    reach = {"n0": "198.51.100.1", "n1": "198.51.100.9", "n2": "gpu2", "n3": "2001:db8::2", "n4": "192.0.2.8"}
+    assert validate_site(specs, reach) == validate_site({host: spec for host, (spec, _f) in alone.items() if spec}, reach)
 
 
 def test_a_template_of_the_groups_is_filled_in_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
