@@ -17,7 +17,7 @@ NEEDS: dict[str, tuple[set[str], int]] = {
     "rdma_bench": ({"measure", "prefix"}, 66),
     "rdma_check": ({"areas", "checks", "measure", "plan"}, 177),
     "rdma_drain": ({"scheduler"}, 17),
-    "rdma_facts": ({"scheduler"}, 61),
+    "rdma_facts": ({"scheduler"}, 62),
     "rdma_measure": ({"measure"}, 38),
     "rdma_packages": ({"areas", "plan"}, 45),
     "rdma_prefix": ({"areas", "measure", "prefix"}, 78),

@@ -13,6 +13,7 @@ from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import NO_DEVICE, Change, Identity, Problem, Verdict
 from .area_verdicts import AREA_VERDICTS
+from .nearness import judge_nearness
 
 HEALTH = "hca"  # the area of what no area sets
 # What a port of each fabric says in its link_layer file.
@@ -38,7 +39,7 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
     else:
         count = equal("node.hcas", where, seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
                       "rdma_expect.hcas", "number of HCAs")
-    health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen)
+    health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen) + judge_nearness(seen)
     return verdicts + [(HEALTH, item) for item in health]
 
 

@@ -70,12 +70,13 @@ QOS_NIC = {
     "hca": str, "port": int, "netdev": str, "driver": TEXT, "trust": DATA, "pfc": DATA, "dscp_priority": DATA, "ets": DATA, "buffers": DATA,
     "dcbx": DATA, "ecn": DATA, "cnp": DATA, "rdma_cm": DATA, "forced_tc": DATA, "sources": DATA, "missing": DATA, "boot?": DATA,
 }
+AFFINITY = {"gpu": str, "hca": str, "port": int, "path": TEXT, "near": bool}
 FACTS = {
     "schema": int, "hostname": TEXT, "virtual": TEXT, "os": Map(TEXT), "kernel": TEXT, "arch": TEXT, "boot": OBJECT,
     "stack": {"name": TEXT, "version": TEXT, "source": TEXT, "modules": OBJECT, "half_installed": maybe([str])},
     "dkms": OBJECTS, "storage": OBJECTS, "hcas": [HCA], "netdevs": [NETDEV], "qos": {"lldpad": DATA, "nics": [QOS_NIC]}, "firewall": OBJECT,
-    "modules": maybe(Map(Map(DATA))), "gpus": [GPU], "pci": OBJECT, "gpu_driver": OBJECT, "gpudirect": OBJECT, "limits": OBJECT,
-    "nccl": OBJECT, "aiacc": OBJECT, "nccl_libraries": OBJECTS, "packages": maybe(Map(str)), "erdma": OBJECT,
+    "modules": maybe(Map(Map(DATA))), "gpus": [GPU], "affinity?": [AFFINITY], "pci": OBJECT, "gpu_driver": OBJECT, "gpudirect": OBJECT,
+    "limits": OBJECT, "nccl": OBJECT, "aiacc": OBJECT, "nccl_libraries": OBJECTS, "packages": maybe(Map(str)), "erdma": OBJECT,
 }
 RAIL = {
     "name": NAME, "label": str, "address": maybe(ADDRESS), "mtu": int, "netdev": maybe(NAME), "hca": maybe(NAME), "port": WHOLE,

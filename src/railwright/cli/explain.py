@@ -21,6 +21,8 @@ with every piece of evidence and where it was read. It asks the nodes; with --sy
 speed: what collectives and perftest can reach on each node and between nodes like it, and which part limits them. It asks the nodes; with \
 --sysroot a captured tree. --nodes: how many nodes beside one and two.
 
+affinity: how near each GPU of a node is to each HCA, from the PCI tree. It asks the nodes; with --sysroot a captured tree.
+
 profile: all NCCL profiles; with an inventory what /etc/nccl.conf of each host will hold and where each value comes from. The name of a \
 profile: what it sets and why, what it needs and excludes, and what was corrected against its source; with an inventory what each host \
 gets by it. A variable such as NCCL_IB_TC: what it means to NCCL; with an inventory what each host gets. No node is contacted.
@@ -30,10 +32,11 @@ Examples:
   railwright explain gpudirect -i mycluster --limit node1
   railwright explain gpudirect --sysroot capture/node1
   railwright explain speed -i mycluster --nodes 16
+  railwright explain affinity -i mycluster --limit node1
   railwright explain scnet
   railwright explain NCCL_IB_TC -i mycluster
 """
-NAME_HELP = "gpudirect, speed, profile, the name of an NCCL profile (scnet, oci-h100 …), or a variable of NCCL."
+NAME_HELP = "gpudirect, speed, affinity, profile, the name of an NCCL profile (scnet, oci-h100 …), or a variable of NCCL."
 Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
 NODES_HELP = "Of explain speed: the ceilings over so many nodes too."
 Nodes = Annotated[int | None, typer.Option("--nodes", min=2, max=100_000, help=NODES_HELP, show_default=False)]
@@ -49,6 +52,10 @@ def command(
         from railwright.cli.explain_speed import explain_nodes
 
         raise typer.Exit(explain_nodes(inventory, limit, sysroot, form, transport, nodes or NODES))
+    if name == "affinity" and nodes is None:
+        from railwright.cli import explain_affinity
+
+        raise typer.Exit(explain_affinity.explain_nodes(inventory, limit, sysroot, form, transport))
     if nodes is not None:
         raise InputError(f"--nodes is for explain speed, not for {name}")
     if name == "gpudirect":
@@ -61,7 +68,7 @@ def command(
         raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, of_tree, lambda host: host.explanation,
                                         show_explanation, transport))
     if sysroot is not None:
-        raise InputError(f"--sysroot is for explain gpudirect and explain speed; {name} is explained without a node")
+        raise InputError(f"--sysroot is for explain gpudirect, speed and affinity; {name} is explained without a node")
     if inventory is None and limit is not None:
         raise InputError("--limit chooses hosts of an inventory: give -i INVENTORY too")
     _nccl(name, inventory, limit, form)

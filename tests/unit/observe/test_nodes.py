@@ -123,6 +123,7 @@ def test_the_schema_is_complete(name: str) -> None:
         "modules",
         "gpus",
         "pci",
+        "affinity",
         "gpu_driver",
         "gpudirect",
         "limits",
