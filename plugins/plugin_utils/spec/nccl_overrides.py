@@ -34,6 +34,14 @@ RDMA_OFF = {
     "NCCL_NET": (r"(?i)socket", "NCCL_NET=IB, or leave it out"),
 }
 TURNS_OFF = "turns RDMA off: NCCL goes over TCP sockets"
+# Set to anything but 0, they let a job go on with less than it has, and nothing tells (NVIDIA/nccl 2428, 2157).
+HIDES = {
+    "NCCL_IGNORE_NET_MISMATCH": "a node with fewer NICs than the others slows or hangs the job without an error (NVIDIA/nccl 2428)",
+    "NCCL_IGNORE_COLLNET_MISMATCH": "a node with fewer CollNet devices than the others turns it off without an error",
+    "NCCL_IGNORE_DISABLED_P2P": "GPUs without peer access go through host memory without an error",
+    "NCCL_IB_RESILIENCY_PORT_FAILOVER": "a rail that failed is carried by another, and need not come back: the job is slow without an error "
+                                        "(NVIDIA/nccl 2157)",
+}
 LOOPBACK = "is the loopback interface, over which no other node is reached"
 
 
@@ -102,6 +110,7 @@ def check_variable(name: str, text: str, path: str, findings: Findings) -> None:
         _check_type(row, text, path, findings)
         if rdma_off(name, text):
             findings.warning(path, text, TURNS_OFF, RDMA_OFF[name][1])
+        _check_hides(name, text, path, findings)
 
 
 def _text(value: Any, path: str, findings: Findings) -> str | None:
@@ -191,8 +200,15 @@ def _check_meaning(name: str, text: str, qos: QosProfile | None, path: str, find
         findings.warning(path, text, "the GID index differs between NICs; NCCL picks it by address and type since 2.21", "leave it out")
     elif name == "NCCL_SOCKET_IFNAME" and re.fullmatch(r"=?lo(,lo)*,?", text):
         findings.error(path, text, LOOPBACK, "an interface that all nodes reach")
+    elif name in HIDES:
+        _check_hides(name, text, path, findings)
     elif name in TRAFFIC_CLASSES and re.fullmatch(INTEGER, text):
         _check_traffic_class(name, text, qos, path, findings)
+
+
+def _check_hides(name: str, text: str, path: str, findings: Findings) -> None:
+    if name in HIDES and re.fullmatch(INTEGER, text) and _strtoll(text):
+        findings.warning(path, text, f"hides what is wrong: {HIDES[name]}", "0, or leave it out")
 
 
 def _check_traffic_class(name: str, text: str, qos: QosProfile | None, path: str, findings: Findings) -> None:

@@ -22,7 +22,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.var
     VARIABLES,
 )
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import check_overrides
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import check_overrides, check_variable
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS
 
 Judge = Callable[..., tuple[Spec | None, list[Finding]]]
@@ -210,3 +210,14 @@ def test_overrides_that_are_warned_of(judge: Judge, name: str, value: object) ->
 def test_the_traffic_class_of_a_profile_is_no_contradiction(judge: Judge) -> None:
     assert judge(rdma_qos_profile="scnet-dscp34-prio4", nccl_overrides={"NCCL_IB_TC": 136})[1] == []
     assert judge(rdma_qos_profile="none", nccl_overrides={"NCCL_IB_TC": 136})[1] == []
+
+
+@pytest.mark.parametrize("name", ["NCCL_IGNORE_NET_MISMATCH", "NCCL_IGNORE_COLLNET_MISMATCH", "NCCL_IGNORE_DISABLED_P2P",
+                                  "NCCL_IB_RESILIENCY_PORT_FAILOVER"])  # fmt: skip
+def test_what_hides_a_loss_is_warned_of(name: str) -> None:
+    for value, warned in (("1", True), ("0", False)):
+        of_file, of_program = Findings("n1"), Findings("n1")
+        check_overrides({name: value}, None, of_file)
+        check_variable(name, value, "nccl_tests_environment." + name, of_program)
+        for found in (of_file.items, of_program.items):
+            assert [(item.severity, "hides what is wrong" in item.message) for item in found] == ([("warning", True)] if warned else [])
