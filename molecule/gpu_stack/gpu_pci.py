@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Gives a container captured GPUs: runs on the node, before the role. ``gpu_pci.py VERSION|none ADDRESS=CLASS:DEVICE ...``
+"""Gives a container captured GPUs: runs on the node, before the role. ``gpu_pci.py VERSION|none ADDRESS=CLASS:DEVICE[:VENDOR] ...``
 
 The machine's own PCI functions stay, but for NVIDIA's; the named ones come beside them. VERSION is of the driver that seems to be
 loaded, in the words of its /proc files. Both are copies on a tmpfs: nothing reaches the machine below.
@@ -11,6 +11,7 @@ from pathlib import Path
 
 DEVICES, PROC = Path("/sys/bus/pci/devices"), Path("/proc/driver")
 GPU = "0x0302"
+MANAGES_NVSWITCHES = b"\x90\x09\x00V3\x06SW_MNG\x78"  # the Vital Product Data of a bridge of NVLink 5
 
 
 def cover(directory):
@@ -25,11 +26,13 @@ def functions(wanted, driver):
     for name, target in cover(DEVICES).items():
         if name in others:
             (DEVICES / name).symlink_to(target)
-    for address, kind, device in wanted:
+    for address, kind, device, *vendor in wanted:
         directory = DEVICES / address
         directory.mkdir()
-        for attribute, value in (("vendor", "0x10de"), ("class", kind), ("device", device), ("numa_node", "0")):
+        for attribute, value in (("vendor", (vendor or ["0x10de"])[0]), ("class", kind), ("device", device), ("numa_node", "0")):
             (directory / attribute).write_text(value + "\n", encoding="ascii")
+        if vendor:
+            (directory / "vpd").write_bytes(MANAGES_NVSWITCHES)
         if driver:
             (directory / "driver").symlink_to("../../../../bus/pci/drivers/nvidia")
 
@@ -47,7 +50,7 @@ def loaded(version, addresses):
         (directory / "information").write_text(text, encoding="ascii")
 
 
-version, rows = sys.argv[1], [tuple(word.replace("=", " ").replace(":0x", " 0x", 1).split()) for word in sys.argv[2:]]
+version, rows = sys.argv[1], [tuple(word.replace("=", " ").replace(":0x", " 0x").split()) for word in sys.argv[2:]]
 functions(rows, version != "none")
 if version != "none":
-    loaded(version, [address for address, kind, _device in rows if kind.startswith(GPU)])
+    loaded(version, [address for address, kind, *_device in rows if kind.startswith(GPU)])

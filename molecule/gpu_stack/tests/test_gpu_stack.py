@@ -102,7 +102,7 @@ def test_the_second_run_changes_nothing(steps: dict[str, Step], name: str) -> No
     for node, host in steps[name].again.items():
         assert host.changed == [], node
         assert [answer["plan"] for answer in host.of("rdma_state")] == [[]] * 3, node
-    assert set(steps[name].again) == {"gpu1", "el1", "old1", "cpu1"}
+    assert set(steps[name].again) == {"gpu1", "el1", "old1", "b200", "gb200", "cpu1"}
 
 
 @pytest.mark.parametrize("node", NODES)
@@ -146,6 +146,25 @@ def test_daemons_run_now_and_at_boot(told: Told, node: str) -> None:
         assert container.out("systemctl", "is-active", unit).strip() == "active"
         assert container.out("systemctl", "is-enabled", unit).strip() == "enabled"
     assert container.out("cat", BLACKLIST).splitlines()[1:] == ["blacklist nouveau", "options nouveau modeset=0"]
+
+
+@pytest.mark.parametrize(("name", "version"), [("install", OLD), ("upgrade", NEW), ("downgrade", OLD)])
+def test_what_joins_gpus_of_nvlink_5_is_there_in_the_drivers_version(told: Told, name: str, version: str) -> None:
+    step = told.steps[name]
+    board, rack = step.after["b200"].installed, step.after["gb200"].installed
+    assert failures(step, "b200") == failures(step, "gb200") == []
+    assert (board["nvidia-open"], board["nvidia-fabricmanager"]) == (f"{version}-1", f"{version}-1")
+    assert {"nvlsm", "infiniband-diags"} <= board.keys() and "nvidia-imex" not in board
+    assert (rack["nvidia-open"], rack["nvidia-imex"]) == (f"3:{version}-1.el9", f"{version}-1")
+    assert {"nvidia-fabricmanager", "nvlsm"}.isdisjoint(rack)
+
+
+def test_a_node_of_a_rack_runs_imex_and_knows_the_others(told: Told) -> None:
+    rack = told.story.cluster.container("gb200")
+    assert rack.out("systemctl", "is-active", "nvidia-imex.service").strip() == "active"
+    assert rack.out("systemctl", "is-enabled", "nvidia-imex.service").strip() == "enabled"
+    assert rack.out("cat", "/etc/nvidia-imex/nodes_config.cfg").split() == ["192.0.2.11", "192.0.2.12"]
+    assert "NVreg_CreateImexChannel0=1" in rack.out("cat", "/etc/modprobe.d/railwright-imex.conf")
 
 
 def but_variables(state: State) -> State:

@@ -180,7 +180,7 @@ def _nvidia_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
         names.append(("nvidia-fabricmanager" if int(branch) >= 580 else older, "NVSwitch: must have exactly the driver's version", _AZ))
         if identity.switch_functions:
             names += [(name, why, _NVLINK5) for name, why in FABRIC_TOOLS.items()]
-    if in_rack_fabric(identity.gpus):
+    if wants_imex(spec, identity):
         names.append((IMEX if int(branch) >= 580 else "%s-%s" % (IMEX, branch),
                       "joins the GPUs of a rack: must have exactly the driver's version", _NVLINK5))
     return names
@@ -191,11 +191,17 @@ def wants_fabricmanager(spec: Spec, identity: Identity) -> bool:
     return bool(identity.nvswitches or identity.switch_functions) if wanted is None else bool(wanted)
 
 
+def wants_imex(spec: Spec, identity: Identity) -> bool:
+    return in_rack_fabric(identity.gpus) if spec["gpu_driver_imex"] is None else bool(spec["gpu_driver_imex"])
+
+
 def _distribution_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
     """Ubuntu's server flavour is the one whose fabric manager follows; Debian has one driver and no fabric manager that we know of."""
     branch, is_open = spec["gpu_driver_branch"], spec["gpu_driver_flavour"] == "open"
     if identity.switch_functions and wants_fabricmanager(spec, identity):
         return []  # no distribution has the NVLink subnet manager
+    if wants_imex(spec, identity):
+        return []  # nor that we know of nvidia-imex
     if identity.platform.id == "ubuntu":
         source = "Ubuntu (restricted: nvidia-graphics-drivers-%s-server)" % branch
         names = [("nvidia-driver-%s-server%s" % (branch, "-open" if is_open else ""), "the driver as Ubuntu builds it", source)]

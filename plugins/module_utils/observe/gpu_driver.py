@@ -55,6 +55,7 @@ FABRICMANAGER = "nvidia-fabricmanager.service"
 PERSISTENCED = "nvidia-persistenced.service"
 PERSISTENCE = ("pci.bus_id", "persistence_mode")
 IMEX = "nvidia-imex"
+IMEX_UNIT = IMEX + ".service"
 HOPPER = "0x2300"  # the first device id of GPUs that say something of the NVLink fabric; those above it that do not say N/A
 IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels"
 MOST_NVLINKS = 64
@@ -192,7 +193,7 @@ def _imex(host: Host, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
     """The service that joins the GPUs of a rack's nodes, and the channels over which a job may use it."""
     return {
         "version": _version_of(packages, IMEX),
-        "running": unit_active(host, IMEX + ".service"),
+        "running": unit_active(host, IMEX_UNIT),
         "channels": len([name for name in host.listdir(IMEX_CHANNELS) if name.startswith("channel")]),
     }
 

@@ -16,16 +16,16 @@ class Keys:
     @overload
     def __getitem__(self, key: Literal[
         "ai_environment_extra_index_urls", "ai_environment_packages", "consent", "cuda_packages",
-        "firewall_peers", "leaves", "nccl_tests_slurm_options", "pci_tuning_kernel_args",
-        "rdma_stack_allow_removal", "rdma_stack_extra_modules", "rdma_stack_extra_packages",
-        "ssh_mesh_addresses", "upgrade_canary", "upgrade_drain_command", "upgrade_drained_command",
-        "upgrade_undrain_command"]) -> List[str]: ...
+        "firewall_peers", "gpu_driver_imex_nodes", "leaves", "nccl_tests_slurm_options",
+        "pci_tuning_kernel_args", "rdma_stack_allow_removal", "rdma_stack_extra_modules",
+        "rdma_stack_extra_packages", "ssh_mesh_addresses", "upgrade_canary", "upgrade_drain_command",
+        "upgrade_drained_command", "upgrade_undrain_command"]) -> List[str]: ...
     @overload
     def __getitem__(self, key: Literal[
         "nccl_tests_collectives", "nccl_tests_groups"]) -> Optional[List[str]]: ...
     @overload
     def __getitem__(self, key: Literal[
-        "gpu_driver_fabricmanager"]) -> Optional[bool]: ...
+        "gpu_driver_fabricmanager", "gpu_driver_imex"]) -> Optional[bool]: ...
     @overload
     def __getitem__(self, key: Literal[
         "ddp_benchmark_min_samples_per_s", "gpudirect_min_bandwidth_gbps", "validate_max_latency_us",

@@ -313,7 +313,7 @@ ENTRY_CHECKS: dict[str, Callable[[str, Any, Any, Findings], Any]] = {
     "host_tuning_sysctls": sysctl, "rdma_stack_pins": package_version, "rdma_artifact_pins": artifact_pin,
     "nic_firmware_config": firmware_parameter, "nic_firmware_versions": firmware_version, "nic_firmware_images": firmware_image,
     "nccl_tests_min_busbw": busbw, "nccl_tests_environment": variable, "ddp_benchmark_environment": variable,
-    "ssh_mesh_addresses": address, "firewall_peers": peer, "ai_environment_extra_index_urls": index,
+    "ssh_mesh_addresses": address, "gpu_driver_imex_nodes": address, "firewall_peers": peer, "ai_environment_extra_index_urls": index,
 }
 WHOLE_CHECKS: dict[str, Callable[[Any, Findings], Any]] = {
     "rdma_expect": expectations, "rdma_stack_offline_package": offline_package, "rdma_qos_custom": check_custom,

@@ -31,6 +31,13 @@ GPU_DRIVER = (
     Key("gpu_driver_fabricmanager", "bool", None,
         "Install and run the fabric manager in exactly the driver's version. Unset: where the node has or manages an NVSwitch.",
         "NVIDIA (Fabric Manager user guide: version must match the driver's)"),
+    Key("gpu_driver_imex", "bool", None,
+        "Run nvidia-imex with a channel of it on nodes of a rack (GB200, GB300). Unset: where such GPUs are. false: jobs or pods bring "
+        "their own.", "NVIDIA (IMEX guide: CUDA refuses memory of other nodes without it)"),
+    Key("gpu_driver_imex_nodes", "list", [],
+        "Addresses of all nodes of the rack, the same on each (/etc/nvidia-imex/nodes_config.cfg). Empty: the file is left alone.",
+        "NVIDIA (IMEX guide)", elements="str",
+        form="a list of IP addresses", example=["192.0.2.11", "192.0.2.12"]),
     Key("gpu_driver_persistence", "bool", True, "Keep the driver initialised while no process uses a GPU (nvidia-persistenced).",
         "NVIDIA (driver persistence: the daemon, not the deprecated nvidia-smi -pm)"),
 )

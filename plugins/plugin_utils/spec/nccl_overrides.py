@@ -39,7 +39,7 @@ HIDES = {
     "NCCL_IGNORE_NET_MISMATCH": "a node with fewer NICs than the others slows or hangs the job without an error (NVIDIA/nccl 2428)",
     "NCCL_IGNORE_COLLNET_MISMATCH": "a node with fewer CollNet devices than the others turns it off without an error",
     "NCCL_IGNORE_DISABLED_P2P": "GPUs without peer access go through host memory without an error",
-    "NCCL_IB_RESILIENCY_PORT_FAILOVER": "a rail that failed is carried by another, and need not come back: the job is slow without an error "
+    "NCCL_IB_RESILIENCY_PORT_FAILOVER": "a rail that failed is carried by another and need not come back: the job is slow without an error "
                                         "(NVIDIA/nccl 2157)",
 }
 LOOPBACK = "is the loopback interface, over which no other node is reached"

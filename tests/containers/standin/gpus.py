@@ -12,7 +12,7 @@ from stub import Stub, exactly
 VERSIONS = ("580.95.05", "580.105.08")
 CUDA, CUDNN = "13.0.2-1", ("9.13.1.26-1", "9.14.0.64-1")
 NCCL = ("2.29.7-1+cuda12.9", "2.29.7-1+cuda13.1", "2.30.7-1+cuda12.9", "2.30.7-1+cuda13.3", "2.31.2-1+cuda13.3")
-PERSISTENCED, FABRICMANAGER = "nvidia-persistenced", "nvidia-fabricmanager"
+PERSISTENCED, FABRICMANAGER, IMEX = "nvidia-persistenced", "nvidia-fabricmanager", "nvidia-imex"
 DEBS = ("nvidia-kernel-open-dkms", "nvidia-driver-cuda", PERSISTENCED, "libnvidia-ml1", "nvidia-modprobe")
 RPMS = ("kmod-nvidia-open-dkms", "nvidia-driver", "nvidia-driver-cuda", PERSISTENCED, "nvidia-kmod-common", "nvidia-modprobe")
 
@@ -27,11 +27,12 @@ def daemon(name: str) -> dict[str, str]:
 
 
 def driver(names: tuple[str, ...], version: str, manager_version: str) -> tuple[Stub, ...]:
-    """One release: its parts, the meta package, and the fabric manager beside it."""
+    """One release: its parts, the meta package, and beside it the daemons of a fabric."""
     parts = tuple(
         Stub(name, version, ("dkms",) if name.endswith("dkms") else (), files=daemon(name) if name == PERSISTENCED else {})
         for name in names)
-    return (*parts, Stub("nvidia-open", version, exactly(parts)), Stub(FABRICMANAGER, manager_version, files=daemon(FABRICMANAGER)))
+    fabric = [Stub(name, manager_version, files=daemon(name)) for name in (FABRICMANAGER, IMEX)]
+    return (*parts, Stub("nvidia-open", version, exactly(parts)), *fabric)
 
 
 def toolkit(devel: str) -> tuple[Stub, ...]:
@@ -44,4 +45,5 @@ def toolkit(devel: str) -> tuple[Stub, ...]:
     for version in NCCL:
         library = Stub("libnccl2" if devel == "dev" else "libnccl", version)
         rows += [library, Stub(f"libnccl-{devel}", version, exactly((library,)))]
+    rows.append(Stub("nvlsm", "2025.06.11-1"))
     return (Stub("cuda-toolkit-13-0", CUDA), Stub("mft", "4.99.0-1"), Stub("kernel-mft-dkms", "4.99.0-1"), *rows)

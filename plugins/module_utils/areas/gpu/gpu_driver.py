@@ -22,7 +22,7 @@ from ...formats import sysfs_values
 from ...formats.outside import is_digits
 from ...formats.text import first_of
 from ...host.host import Host
-from ...observe.gpu_driver import FABRICMANAGER, PERSISTENCED, Driver, driver_on_disk, loaded_driver, module_loaded
+from ...observe.gpu_driver import FABRICMANAGER, IMEX_UNIT, PERSISTENCED, Driver, driver_on_disk, loaded_driver, module_loaded
 from ...observe.modules import running_modules
 from ...observe.packages import Hold, all_installed, held_packages
 from ...spec.model import Spec
@@ -44,6 +44,11 @@ StopWhenUnneeded=false
 [Service]
 ExecStartPost=-/usr/bin/nvidia-smi -pm 1
 """
+IMEX_OPTION = "/etc/modprobe.d/railwright-imex.conf"
+IMEX_OPTION_TEXT = HEADER + "options nvidia NVreg_CreateImexChannel0=1\n"
+IMEX_NODES = "/etc/nvidia-imex/nodes_config.cfg"
+IMEX_WHY = "CUDA refuses memory of the rack's other nodes without nvidia-imex and a channel of it"
+IMEX_SOURCE = "NVIDIA (IMEX guide)"
 INITRAMFS = (("update-initramfs", "-u", "-k", "all"), ("dracut", "--force", "--regenerate-all"))
 REBOOT = "reboot into the NVIDIA driver"
 LOADED = "NVIDIA driver loaded"
@@ -88,6 +93,8 @@ class Desired(NamedTuple):
     flavour: str
     version: Optional[str]  # of the driver, as the module prints it; None: whatever the packages bring
     fabricmanager: bool
+    imex: bool
+    imex_nodes: Tuple[str, ...]  # (): the site writes them
     persistence: bool
     live: bool  # the running kernel is ours to change
     stack: Optional[str]  # meta package of the vendor's RDMA stack that this node wants
@@ -100,8 +107,7 @@ class Observed(NamedTuple):
     disk: Driver
     nouveau: bool
     standing: Loaded
-    blacklist: FileState
-    dropin: FileState
+    files: Dict[str, FileState]  # of ours, by path
     daemons: Tuple[DaemonState, ...]
     initramfs: Optional[Tuple[str, ...]]  # the command that builds it anew
 
@@ -119,20 +125,21 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     stack = vendor_stack(spec, identity) if wanted is not None else None
     return Desired(
         identity, wanted, reason, branch or "", spec["gpu_driver_flavour"], drivers.wanted_driver(spec.as_dict()),
-        drivers.wants_fabricmanager(spec, identity), spec["gpu_driver_persistence"], not identity.has("container"),
+        drivers.wants_fabricmanager(spec, identity), drivers.wants_imex(spec, identity), tuple(spec["gpu_driver_imex_nodes"]),
+        spec["gpu_driver_persistence"], not identity.has("container"),
         stack.meta if stack is not None else None)
 
 
 def observe(host: Host, desired: Desired) -> Observed:
     if desired.wanted is None:
-        return Observed(None, (), Driver(None, None), Driver(None, None), False, Loaded((), (), ()), FileState(BLACKLIST, None, None),
-                        FileState(DROPIN, None, None), (), None)
+        return Observed(None, (), Driver(None, None), Driver(None, None), False, Loaded((), (), ()), {}, (), None)
     identity = desired.identity
     installed = all_installed(host, identity)
     loaded, disk = loaded_driver(host), driver_on_disk(host, identity.kernel)
     target = desired.version or disk.version
     other = desired.live and loaded.version is not None and target is not None and loaded.version != target
-    units = ((PERSISTENCED,) if desired.persistence else ()) + ((FABRICMANAGER,) if desired.fabricmanager else ())
+    wishes = ((PERSISTENCED, desired.persistence), (FABRICMANAGER, desired.fabricmanager), (IMEX_UNIT, desired.imex))
+    units = [unit for unit, wanted in wishes if wanted]
     names = names_of(desired.wanted) + tuple(stale_packages(installed or {}, names_of(desired.wanted), desired.branch, desired.flavour))
     standing = Loaded((), (), ())
     if other:  # looks through every process: only where it matters
@@ -141,7 +148,8 @@ def observe(host: Host, desired: Desired) -> Observed:
         standing = Loaded(tuple(users_of(host, MODULE)), tuple(unit for unit, _process in active), tuple(processes))
     return Observed(
         installed, held_packages(host, identity, names), loaded, disk, bool(module_loaded(host, "nouveau")),
-        standing, observe_file(host, BLACKLIST), observe_file(host, DROPIN), tuple(observe_daemon(host, unit) for unit in units),
+        standing, {path: observe_file(host, path) for path in (BLACKLIST, DROPIN, IMEX_OPTION, IMEX_NODES)},
+        tuple(observe_daemon(host, unit) for unit in units),
         next((command for command in INITRAMFS if host.which(command[0]) is not None), None),
     )
 
@@ -151,8 +159,11 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         return []
     changes = package_changes(desired, observed)
     rebuild = (run(observed.initramfs, seconds=1200.0),) if observed.initramfs is not None and desired.live else ()
-    changes += plan_file(NAME, observed.blacklist, BLACKLIST_TEXT, "nouveau would take the GPUs before the NVIDIA driver can, from the "
-                         "initramfs on", SOURCE + ": disable nouveau", then=rebuild)
+    changes += plan_file(NAME, observed.files[BLACKLIST], BLACKLIST_TEXT, "nouveau would take the GPUs before the NVIDIA driver "
+                         "can, from the initramfs on", SOURCE + ": disable nouveau", then=rebuild)
+    if desired.imex:
+        changes += plan_file(NAME, observed.files[IMEX_OPTION], IMEX_OPTION_TEXT, IMEX_WHY + "; the driver makes that when it loads",
+                             IMEX_SOURCE)
     module = module_changes(desired, observed, bool(changes))
     waiting = any(change.needs_reboot for change in module)
     return changes + module + daemon_changes(desired, observed, waiting=waiting)
@@ -195,14 +206,25 @@ def daemon_changes(desired: Desired, observed: Observed, *, waiting: bool) -> Li
     for state in observed.daemons:
         if state.unit == PERSISTENCED and desired.identity.platform.id == "ubuntu":
             again = (run(("systemctl", "restart", state.unit)),) if state.active else ()
-            changes += plan_file(NAME, observed.dropin, DROPIN_TEXT, PERSISTENCE_WHY + "; Ubuntu's unit starts it with "
+            changes += plan_file(NAME, observed.files[DROPIN], DROPIN_TEXT, PERSISTENCE_WHY + "; Ubuntu's unit starts it with "
                                  "--no-persistence-mode", "Ubuntu (nvidia-persistenced.service)", then=(RELOAD,) + again,
                                  disruption="restart" if again else "none")
-        why, source = (PERSISTENCE_WHY, "NVIDIA (driver persistence)") if state.unit == PERSISTENCED else (
-            "the NVSwitches carry no traffic until the fabric manager has set them up; it must have exactly the driver's version",
-            "NVIDIA (Fabric Manager user guide)")
+        if state.unit == IMEX_UNIT and desired.imex_nodes:
+            again = (run(("systemctl", "restart", state.unit)),) if state.active else ()
+            text = "".join(one + "\n" for one in desired.imex_nodes)
+            changes += plan_file(NAME, observed.files[IMEX_NODES], text, "the nodes of a rack find each other by this list", IMEX_SOURCE,
+                                 then=again, disruption="restart" if again else "none")
+        why, source = _DAEMONS[state.unit]
         changes += plan_daemon(NAME, state, why, source, running=running)
     return changes
+
+
+_DAEMONS = {
+    PERSISTENCED: (PERSISTENCE_WHY, "NVIDIA (driver persistence)"),
+    FABRICMANAGER: ("the NVSwitches carry no traffic until the fabric manager has set them up; it must have exactly the driver's version",
+                    "NVIDIA (Fabric Manager user guide)"),
+    IMEX_UNIT: (IMEX_WHY, IMEX_SOURCE),
+}
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:

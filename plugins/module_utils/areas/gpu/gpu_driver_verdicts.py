@@ -41,7 +41,7 @@ def judge_gpus(seen: Inspection) -> List[Verdict]:
             (nouveau is None, "unknown", False, None, UNREADABLE % "the list of loaded modules"),
             (nouveau, "fail", False, True, "nouveau is loaded: it keeps the GPUs from the NVIDIA driver"),
             (True, "pass", False, False, "nouveau is not loaded")),
-        _fabricmanager(seen, driver, boards), *_imex(node, driver, boards), _persistence(node, spec, driver),
+        _fabricmanager(seen, driver, boards), *_imex(node, spec, driver, boards), _persistence(node, spec, driver),
     ]
 
 
@@ -137,8 +137,8 @@ def _fabric_faults(state: Mapping[str, Any], tells: bool) -> Tuple[List[str], st
     return ["GPUs say of the fabric: %s" % ", ".join(bad)] if bad else [], unread
 
 
-def _imex(node: str, driver: Mapping[str, Any], boards: Sequence[Gpu]) -> List[Verdict]:
-    """Only GPUs of a rack's fabric have it, and a job on one node does without it: a warning."""
+def _imex(node: str, spec: Spec, driver: Mapping[str, Any], boards: Sequence[Gpu]) -> List[Verdict]:
+    """Only GPUs of a rack's fabric have it. A site whose jobs or pods bring their own says so."""
     if not in_rack_fabric(boards):
         return []
     state, packages = driver.get("imex") or {}, driver.get("packages")
@@ -154,10 +154,11 @@ def _imex(node: str, driver: Mapping[str, Any], boards: Sequence[Gpu]) -> List[V
     if state.get("channels") == 0:
         wrong.append("there is no channel of it (NVreg_CreateImexChannel0=1 of module nvidia makes one)")
     unread = packages is None or None in (driver.get("version"), state.get("running"), state.get("channels"))
-    text = "; ".join(wrong) + ": a job cannot use the NVLinks to other nodes, where no container brings its own"
+    text = "; ".join(wrong) + ": CUDA refuses memory of the rack's other nodes"
     return [decided(
         "gpu.imex", VerdictSubject(node, None, None, "nvidia-imex"),
-        (wrong, "warn", expected, state, text),
+        (spec["gpu_driver_imex"] is False, "skipped", None, state, "the inventory says gpu_driver_imex: false"),
+        (wrong, "fail", expected, state, text),
         (unread, "unknown", expected, None, UNREADABLE % "nvidia-imex, its version or the driver's"),
         (True, "pass", expected, state, "nvidia-imex runs in the driver's version and has channels"))]
 

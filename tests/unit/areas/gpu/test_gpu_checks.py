@@ -246,11 +246,11 @@ def test_a_rack_needs_imex_and_its_channels(facts: dict[str, Any]) -> None:
     healthy = {"version": "580.95.05-1", "running": True, "channels": 1}
     for change, status, said in (
         ({}, "pass", "has channels"),
-        ({"version": None}, "warn", "not installed"),
-        ({"running": False}, "warn", "does not run"),
+        ({"version": None}, "fail", "not installed"),
+        ({"running": False}, "fail", "does not run"),
         ({"running": None}, "unknown", "nvidia-imex"),
-        ({"version": "580.82.07-1"}, "warn", "of version 580.82.07"),
-        ({"channels": 0}, "warn", "NVreg_CreateImexChannel0"),
+        ({"version": "580.82.07-1"}, "fail", "of version 580.82.07"),
+        ({"channels": 0}, "fail", "NVreg_CreateImexChannel0"),
         ({"channels": None}, "unknown", "nvidia-imex"),
     ):
         facts["gpu_driver"]["imex"] = {**healthy, **change}
@@ -258,6 +258,7 @@ def test_a_rack_needs_imex_and_its_channels(facts: dict[str, Any]) -> None:
         assert (found.status, said in found.message) == (status, True), found.message
     facts["gpu_driver"].update(imex=healthy, packages=None)
     assert judge(facts, switches=())["gpu.imex"].status == "unknown"
+    assert judge(facts, switches=(), gpu_driver_imex=False)["gpu.imex"].status == "skipped"
 
 
 def test_passed_through_gpus_belong_to_their_machine(facts: dict[str, Any]) -> None:

@@ -277,8 +277,18 @@ def test_nvlink_5_gets_the_fabric_manager_and_what_it_starts(gpu_node: Callable[
 def test_a_rack_gets_imex_in_the_drivers_version(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
     node = gpu_node(gpus=())
     node_gpu.gpus(node.tree, GPUS, device="0x2941")
-    packages = {change.package: change.after for change in planner("gpu_driver", node, **WANT).plan() if change.package}
+    rack = ["192.0.2.11", "192.0.2.12"]
+    plans = planner("gpu_driver", node, **WANT, gpu_driver_imex_nodes=rack)
+    packages = {change.package: change.after for change in plans.plan() if change.package}
     assert packages == {"nvidia-open": "580.95.05-*", "nvidia-imex": "580.95.05-*"}
+    files = {"file " + path for path in (gpu_driver.IMEX_OPTION, gpu_driver.IMEX_NODES)}
+    assert files | {"unit nvidia-imex.service enabled", "unit nvidia-imex.service running"} <= set(plans.whats())
+    assert "file " + gpu_driver.IMEX_NODES not in planner("gpu_driver", node, **WANT).whats(), "the site's own"
+    without = planner("gpu_driver", node, **WANT, gpu_driver_imex=False)
+    assert not [what for what in without.whats() if "imex" in what]
+    distribution = {**WANT, "gpu_driver_source": "distribution", "gpu_driver_version": None}
+    assert planner("gpu_driver", node, **distribution).problems() != []
+    assert planner("gpu_driver", node, **distribution, gpu_driver_imex=False).problems() == []
 
 
 def test_debian_needs_no_drop_in_and_a_broken_one_is_fixed_on_ubuntu(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
