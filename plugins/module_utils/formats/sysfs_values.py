@@ -6,7 +6,7 @@ truncated or overwritten file gives None, not half a value that a check could be
 """
 
 import re
-from typing import Dict, List, Optional, Pattern, Tuple, Union
+from typing import Dict, List, Optional, Pattern, Set, Tuple, Union
 
 from .outside import is_digits
 
@@ -20,6 +20,7 @@ _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}\Z")
 _DECIMAL = re.compile(r"-?[0-9]{1,20}\Z")
 _PCI = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]\Z")
 _MAC = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,19}\Z")
+_CPUS = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?\Z")
 _DIGITS = re.compile(r"([0-9]+)")
 
 ZERO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
@@ -121,3 +122,16 @@ def key_values(text: Optional[str]) -> Dict[str, str]:
         if value == "" or _TOKEN.match(value):
             values[key] = value
     return values
+
+
+def cpu_list(text: Optional[str]) -> Optional[Set[int]]:
+    """``0-3,8`` as its CPUs; None for what is no such list, or has a range that runs downwards. Of no CPU the kernel prints (null)."""
+    found: Set[int] = set()
+    parts = (text or "").strip().replace("(null)", "")
+    for part in parts.split(",") if parts else []:
+        ends = _CPUS.match(part)
+        first, last = (int(ends.group(1)), int(ends.group(2) or ends.group(1))) if ends is not None else (1, 0)
+        if first > last:
+            return None
+        found.update(range(first, last + 1))
+    return found

@@ -263,6 +263,7 @@ def acs_facts(host: Host, addresses: Iterable[str]) -> List[Dict[str, Any]]:
 
 
 GROUPS = "/sys/kernel/iommu_groups"
+CPUS = "/sys/devices/system/cpu"
 TABLES = "/sys/firmware/acpi/tables"
 _KINDS = (("DMAR", "intel"), ("IVRS", "amd"), ("IORT", "arm"))
 _WORDS = ("iommu", "intel_iommu", "amd_iommu", "iommu.passthrough", "iommu.strict")
@@ -286,8 +287,15 @@ def pci_facts(host: Host, functions: Sequence[str]) -> Dict[str, Any]:
         "iommu": iommu_facts(host, functions),
         "acs": acs_facts(host, functions),
         "numa_nodes": numa_nodes(host),
+        "cpus": {name: _cpus(host, name) for name in ("present", "isolated", "nohz_full")},
         "config_locked": pci_locked(host),
     }
+
+
+def _cpus(host: Host, name: str) -> Optional[str]:
+    """The kernel's list of that name as it prints it, empty for none."""
+    text = host.read("%s/%s" % (CPUS, name), 4096)
+    return None if text is None else sysfs_values.token(text.strip()) or ""
 
 
 def iommu_facts(host: Host, functions: Sequence[str]) -> Dict[str, Any]:

@@ -45,9 +45,10 @@ class Keys:
         "gpu_driver_version", "kernel_version", "mpi_archive", "mpi_prefix", "mpi_version", "nccl_archive",
         "nccl_tests_algorithm", "nccl_tests_archive", "nccl_tests_begin", "nccl_tests_end",
         "nccl_tests_inspector", "nccl_tests_nfs", "nccl_tests_path", "nccl_tests_slurm_host", "nccl_tests_user",
-        "nccl_tests_version", "nccl_version", "nccl_wheel_index", "rdma_stack_profile",
-        "rdma_stack_repository_fingerprint", "rdma_stack_repository_key_url", "rdma_stack_repository_url",
-        "rdma_stack_version", "ssh_mesh_user", "upgrade_failure_domain", "upgrade_node_name"]) -> Optional[str]: ...
+        "nccl_tests_version", "nccl_version", "nccl_wheel_index", "pci_tuning_isolated_cpus",
+        "rdma_stack_profile", "rdma_stack_repository_fingerprint", "rdma_stack_repository_key_url",
+        "rdma_stack_repository_url", "rdma_stack_version", "ssh_mesh_user", "upgrade_failure_domain",
+        "upgrade_node_name"]) -> Optional[str]: ...
     @overload
     def __getitem__(self, key: Literal[
         "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "ddp_benchmark_repeatable",
@@ -73,9 +74,9 @@ class Keys:
         "nccl_conf_path", "nccl_gid_index", "nccl_install", "nccl_prefix", "nccl_profile", "nccl_profile_path",
         "nccl_tests_install", "nccl_tests_launcher", "nccl_tests_network", "nccl_tests_purpose",
         "nccl_tests_ranks", "network_backend", "network_ipoib_mode", "network_source_routing", "pci_tuning_acs",
-        "pci_tuning_iommu", "pci_tuning_relaxed_ordering", "preflight_python_package", "qos_profile",
-        "rdma_stack", "rdma_stack_activation", "rdma_stack_packages_state", "roce_qos_backend", "roce_qos_dcbx",
-        "site_bench", "ssh_mesh_state", "upgrade_gate", "upgrade_max_unavailable", "upgrade_reboot",
-        "upgrade_scheduler", "upgrade_scheduler_host"]) -> str: ...
+        "pci_tuning_iommu", "pci_tuning_preemption", "pci_tuning_relaxed_ordering", "preflight_python_package",
+        "qos_profile", "rdma_stack", "rdma_stack_activation", "rdma_stack_packages_state", "roce_qos_backend",
+        "roce_qos_dcbx", "site_bench", "ssh_mesh_state", "upgrade_gate", "upgrade_max_unavailable",
+        "upgrade_reboot", "upgrade_scheduler", "upgrade_scheduler_host"]) -> str: ...
     @overload
     def __getitem__(self, key: str) -> Any: ...

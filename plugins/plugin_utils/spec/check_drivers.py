@@ -20,6 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.drivers 
     wanted_driver,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import PROFILES, VENDORS
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.sysfs_values import cpu_list
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.gpudirect import DMABUF_CUDA, OFED_STACKS, OPEN_DRIVER, PEERMEM_DRIVER
 
@@ -153,6 +154,16 @@ def check_read_request(values: Values, _rails: Any, findings: Findings) -> None:
 
 def check_kernel_arguments(values: Values, _rails: Any, findings: Findings) -> None:
     arguments = values["pci_tuning_kernel_args"]
+    own = {"isolcpus": "pci_tuning_isolated_cpus", "nohz_full": "pci_tuning_isolated_cpus", "preempt": "pci_tuning_preemption"}
+    for at, argument in enumerate(arguments):
+        key = own.get(argument.partition("=")[0])
+        if key is not None and values[key] not in (None, "keep"):
+            findings.error(f"pci_tuning_kernel_args[{at}]", argument, f"is set by {key} already", "one of both")
+    isolated = values["pci_tuning_isolated_cpus"]
+    cpus = cpu_list(isolated) if isolated is not None else {1}
+    if not cpus or 0 in cpus:
+        findings.error("pci_tuning_isolated_cpus", isolated, "runs downwards" if not cpus else "has CPU 0, which keeps the kernel's time",
+                       "CPUs from 1 on, in ranges that run upwards")
     for at, argument in enumerate(arguments):
         if argument in arguments[:at]:
             findings.error(f"pci_tuning_kernel_args[{at}]", argument, "is there twice", "every argument once")

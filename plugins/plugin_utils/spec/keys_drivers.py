@@ -104,6 +104,14 @@ PCI_TUNING = (
         "effective after a reboot. keep leaves them alone; the mode is judged.",
         "NVIDIA (DGX nv-iommu-pt), AZ (iommu.passthrough=1 on Grace); choice of keep: a reboot is asked for, never assumed",
         choices=("passthrough", "keep")),
+    Key("pci_tuning_isolated_cpus", "str", None,
+        "CPUs that are kept for processes pinned to them: the kernel leaves them without load balancing, tick and work of its own "
+        "(isolcpus, nohz_full), and what is not pinned shares the others. Effective after a reboot. Unset: nothing is set.",
+        "Linux (admin-guide/cpu-isolation, kernel-parameters)", pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$",
+        form="a list of CPUs like 4-31,36-63", example="4-31"),
+    Key("pci_tuning_preemption", "str", "keep",
+        "full adds preempt=full: the kernel gives way to a process that wakes, at some cost in throughput. Effective after a reboot, on "
+        "kernels with PREEMPT_DYNAMIC.", "Linux (kernel-parameters: preempt)", choices=("full", "keep")),
     Key("pci_tuning_kernel_args", "list", [], "Further kernel arguments; effective after a reboot.", "choice", elements="str",
         pattern=r"^[A-Za-z0-9_.-]+(=[A-Za-z0-9_.,:;@/+-]+)?$", form="a list of kernel arguments like numa_balancing=disable",
         example=["numa_balancing=disable"]),

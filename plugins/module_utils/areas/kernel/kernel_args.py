@@ -148,7 +148,7 @@ def conflicts(area: str, wanted: Wanted, state: State) -> List[Problem]:
         if all(word in state.running for word in words):
             return []
         return [Problem(area, WHAT, "%s cannot be set: the boot loader is %s; railwright knows GRUB through update-grub "
-                        "(Debian, Ubuntu) and through grubby (EL). Set them by hand, or empty pci_tuning_kernel_args and pci_tuning_iommu"
+                        "(Debian, Ubuntu) and through grubby (EL). Set them by hand, or leave pci_tuning_iommu and the like unset"
                         % (" ".join(words), state.other))]
     found: List[Problem] = []
     others = _others(state)

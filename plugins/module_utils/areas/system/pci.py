@@ -85,7 +85,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     acs = spec["pci_tuning_acs"] == "disable" and bool(hcas)
     passthrough = spec["pci_tuning_iommu"] == "passthrough"
     if identity.has("container"):
-        if acs or rails or passthrough or spec["pci_tuning_kernel_args"]:
+        if acs or rails or passthrough or further_arguments(spec):
             notes.append("PCIe registers and kernel arguments are left alone: in a container they belong to the machine below")
         return Desired(False, functions, 0, False, (), None, tuple(notes), identity.platform.family)
     if identity.virtual is not None:
@@ -98,9 +98,16 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     elif acs and not identity.gpus:
         notes.append("ACS is left alone: no GPU on this node")
         acs = False
-    wanted = kernel_args.Wanted(passthrough, tuple(spec["pci_tuning_kernel_args"]), identity.arch)
+    wanted = kernel_args.Wanted(passthrough, further_arguments(spec), identity.arch)
     return Desired(acs, functions, spec["pci_tuning_max_read_request"], spec["pci_tuning_relaxed_ordering"] == "enable", rails, wanted,
                    tuple(notes), identity.platform.family)
+
+
+def further_arguments(spec: Spec) -> Tuple[str, ...]:
+    """nohz_full moves RCU's callbacks too; managed_irq keeps the interrupts of NICs away that nothing else can move."""
+    isolated = spec["pci_tuning_isolated_cpus"]
+    words = () if isolated is None else ("isolcpus=managed_irq,domain,%s" % isolated, "nohz_full=%s" % isolated)
+    return words + (("preempt=full",) if spec["pci_tuning_preemption"] == "full" else ()) + tuple(spec["pci_tuning_kernel_args"])
 
 
 def rail_functions(spec: Spec, identity: Identity) -> List[Rail]:
@@ -154,7 +161,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         changes.append(removed_unit(NAME, UNIT, "nothing is left that it would set; live values stay until the next reset", SOURCE,
                                     (systemctl("disable", UNIT),)))
     if desired.arguments is not None and observed.arguments is not None:
-        changes += kernel_args.plan(NAME, desired.arguments, observed.arguments, "pci_tuning_iommu and pci_tuning_kernel_args")
+        changes += kernel_args.plan(NAME, desired.arguments, observed.arguments, "pci_tuning_iommu and the other kernel arguments")
     return changes
 
 

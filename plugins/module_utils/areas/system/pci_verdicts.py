@@ -7,6 +7,8 @@ hypervisor's: what the guest sees of them is not judged.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from ...formats.sysfs_values import cpu_list
+from ...formats.text import first_of
 from ...observe.firmware import device_of
 from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, unreadable, verdict
 from ...spec.match import RailTarget
@@ -51,7 +53,28 @@ def judge_platform(seen: Inspection) -> List[Verdict]:
     verdicts += _read_requests(spec, identity, devices, seen.targets)
     if devices:
         verdicts += [_acs(node, spec, identity, pci, devices), _iommu(node, spec, identity, pci, devices)]
-    return verdicts
+    return verdicts + _isolated(seen, pci.get("cpus") or {})
+
+
+def _isolated(seen: Inspection, cpus: Mapping[str, Any]) -> List[Verdict]:
+    """Both lists, as the kernel took them; and some CPU of each NUMA node is left for interrupts and what nobody pins."""
+    wanted = cpu_list(seen.spec["pci_tuning_isolated_cpus"])
+    if not wanted:
+        return []
+    where = VerdictSubject(seen.node, None, None, "isolated CPUs")
+    lists = {name: cpu_list(cpus[name]) if cpus.get(name) is not None else None for name in ("present", "isolated", "nohz_full")}
+    absent = sorted(wanted - (lists["present"] or wanted))
+    lacking = [name for name in ("isolated", "nohz_full") if lists[name] is not None and not wanted <= (lists[name] or set())]
+    expected, found = seen.spec["pci_tuning_isolated_cpus"], {name: cpus.get(name) for name in ("isolated", "nohz_full")}
+    container = "in a container the kernel is the machine's below"
+    return [decided(
+        "cpu.isolated", where,
+        (seen.identity.has("container"), "skipped", None, found, container),
+        (absent, "fail", expected, cpus.get("present"), "this node has no CPU %s" % first_of([str(cpu) for cpu in absent], 4)),
+        (lacking, "fail", expected, found, "not in /sys/devices/system/cpu/%s: the kernel needs a reboot, or was built without it" % (
+            " and ".join(lacking))),
+        (None in lists.values(), "unknown", expected, None, UNREADABLE % "the kernel's lists of CPUs"),
+        (True, "pass", expected, found, "the kernel keeps its work off them"))]
 
 
 def _devices(node: str, facts: Mapping[str, Any]) -> List[Device]:

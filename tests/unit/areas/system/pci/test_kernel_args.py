@@ -52,6 +52,17 @@ def test_grub_gets_a_file_and_a_reboot_is_asked_for(tuned: Callable[..., Planner
     assert node.drift() == []
 
 
+def test_isolated_cpus_and_preemption_are_kernel_arguments(tuned: Callable[..., Planner], machine: Machine) -> None:
+    node = tuned(pci_tuning_isolated_cpus="4-31,36-63", pci_tuning_preemption="full", pci_tuning_kernel_args=["numa_balancing=disable"])
+    at_boot, in_effect = node.plan()
+    words = ["isolcpus=managed_irq,domain,4-31,36-63", "nohz_full=4-31,36-63", "preempt=full", "numa_balancing=disable"]
+    assert (at_boot.after, in_effect.after, in_effect.disruption) == (words, words, "reboot")
+    machine.apply(node.plan())
+    reboot(machine)
+    assert node.drift() == []
+    assert tuned().plan()[0].after == [], "and taken away again"
+
+
 def test_amd_needs_no_argument_of_its_own_and_arm_spells_it_otherwise(
     tuned: Callable[..., Planner], machine: Machine, identity: Identity
 ) -> None:

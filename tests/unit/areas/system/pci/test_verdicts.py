@@ -21,7 +21,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdi
 from field_specs import build_spec
 
 HCA, GPU, PORT, UPSTREAM = "0000:13:00.0", "0000:14:00.0", "0000:12:00.0", "0000:11:00.0"
-CHECKS = ("pci.", "firmware.")
+CHECKS = ("pci.", "firmware.", "cpu.")
 PSID = "MT_0000000838"
 
 
@@ -325,3 +325,26 @@ def test_firmware_configuration_without_the_tool_is_unknown(node: Node) -> None:
             node.drop("cmd/" + name)
     sick = node.sick(nic_firmware_config={"ATS_ENABLED": False})
     assert {(item.check, item.status) for item in sick} == {("firmware.config", "unknown")}
+
+
+@pytest.mark.parametrize(
+    ("present", "isolated", "nohz", "status", "said"),
+    [
+        ("0-63", "4-31", "4-31", "pass", "keeps its work off"),
+        ("0-63", "2-40", "2-40", "pass", "keeps its work off"),
+        ("0-63", "", "", "fail", "isolated and nohz_full"),
+        ("0-63", "4-31", "(null)", "fail", "cpu/nohz_full"),
+        ("0-15", "4-15", "4-15", "fail", "no CPU 16, 17, 18, 19 and 12 more"),
+        ("0-63", "4-31", None, "unknown", "lists of CPUs"),
+        ("0-63", "four", "4-31", "unknown", "lists of CPUs"),
+    ],
+)
+def test_isolated_cpus_are_those_that_the_kernel_took(
+    node: Node, present: str, isolated: str, nohz: str | None, status: str, said: str
+) -> None:
+    for name, text in (("present", present), ("isolated", isolated), ("nohz_full", nohz)):
+        if text is not None:
+            node.put(f"sys/devices/system/cpu/{name}", text + "\n")
+    (found,) = [item for item in node.judge(pci_tuning_isolated_cpus="4-31") if item.check == "cpu.isolated"]
+    assert (found.status, said in found.message) == (status, True), found.message
+    assert not [item for item in node.judge() if item.check == "cpu.isolated"]
