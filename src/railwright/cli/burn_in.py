@@ -55,6 +55,7 @@ class BurnIn:
         self.parts: dict[tuple[str, str], Part] = {}
         self.last = RunOutcome()
         self.patience = FRUITLESS - 1 if resume else 0  # what was interrupted may still run on the nodes
+        self.fruitless = ""  # why the last try measured nothing
         self.stopped = ""
 
     @property
@@ -65,6 +66,9 @@ class BurnIn:
         """Rounds until the time is spent; the one that has begun is finished."""
         before = self._health(RunOutcome(), diag=False)
         while self.left > 0 and not self.stopped:
+            if self.fruitless:
+                console.note(f"nothing was measured: {self.fruitless}; the next try is in {PAUSE_S:.0f} s")
+                time.sleep(PAUSE_S)
             before = self._round(before)
             if len(self.done) >= FRUITLESS and not any(round_["result"] for round_ in self.done[-FRUITLESS:]):
                 self.stopped = f"{FRUITLESS} rounds in a row gave no result"
@@ -72,9 +76,8 @@ class BurnIn:
     def _round(self, before: Health) -> Health:
         number, began, clock = len(self.done) + 1, datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
         outcome = self._bench(self.options.extra)
-        if not rounds.measured(outcome):
-            console.note(f"nothing was measured: {rounds.why_not(outcome)}; the next try is in {PAUSE_S:.0f} s")
-            time.sleep(PAUSE_S)
+        self.fruitless = "" if rounds.measured(outcome) else rounds.why_not(outcome)
+        if self.fruitless:
             self.patience -= 1
             if self.patience >= 0:
                 return before
