@@ -225,3 +225,11 @@ def test_a_job_that_goes_well_is_waited_for(directory: Path, torchrun: Any, monk
     finally:
         node.stop(Host(), own)
     node.remove(Host(), own.run)
+
+
+def test_nccls_log_is_read_and_reduced(directory: Path) -> None:
+    assert node.way(Host(), share()) == "", "nothing was started"
+    directory.mkdir(parents=True)
+    (directory / "nccl.ddp.n1.7.log").write_text("n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\nnoise\n")
+    (directory / "nccl.other.n1.7.log").write_text("n1:1:2 [0] NCCL INFO Using network Socket\n")
+    assert node.way(Host(), share()) == "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\n"
