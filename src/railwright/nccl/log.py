@@ -53,7 +53,7 @@ def _ranks(ways: dict[str, Any]) -> Verdict:
     sizes = [size for _name, size in ways["communicators"]]
     missing = [text for text in transport.gaps(ways) if "ranks" in text]
     if not ways["lines"] or not sizes or missing:
-        why = SILENT if not ways["lines"] else missing[0] if missing else "no line says how many ranks the job has (Init COMPLETE)"
+        why = SILENT if not ways["lines"] else (missing or ["no line says how many ranks the job has (Init COMPLETE)"])[0]
         return verdict("nccl.ranks", JOB, "unknown", wanted, None, why)
     versions = sorted({version.partition("+")[0] for version in ways["versions"]})
     found = f"ranks: {max(sizes)}, nodes: {transport.nodes_of(ways) or '?'}, NCCL {' and '.join(versions) or '?'}"

@@ -136,6 +136,13 @@ def test_the_environment_that_turned_rdma_off_is_named() -> None:
     assert judged(off + text)[2].endswith("(NCCL_IB_DISABLE=1)")
 
 
+def test_a_plugin_that_the_environment_names_is_told() -> None:
+    for line in ("NET/Plugin: Plugin name set by env to libnccl-net-x.so", "Plugin name set by env to libnccl-net-x.so",
+                 "NCCL_NET_PLUGIN set by environment to libnccl-net-x.so"):
+        text = f"n1:1:2 [0] NCCL INFO {line}\nn1:1:2 [0] NCCL INFO TUNER/Plugin: Plugin name set by env to libother.so\n"
+        assert judge_log(text, gdr=False)["chosen_by"].endswith("(NCCL_NET_PLUGIN=libnccl-net-x.so)")
+
+
 def test_two_versions_of_nccl_in_one_job_fail() -> None:
     text = nccl_logs.job("2.21.5") + "n2:103:203 [1] NCCL INFO NCCL version 2.18.6+cuda12.4\n"
     assert judged(text)[0] == "fail"
@@ -198,6 +205,7 @@ def test_files_that_are_too_large_together_are_refused(write: Callable[[str, str
 EVIL = [
     b"\xff\xfe\x00NCCL INFO \x80 via NET/\n", b"n1:1:2 [0] NCCL INFO Channel 00 : 0[0] -> 1[0] via \n",
     b"n1:1:2 [0] NCCL INFO Channel " + b"9" * 5000 + b" : 0[0] -> 1[0] [send] via NET/IB/0\n",
+    b"n1:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 0 cudaDev 0 - Init COMPLETE\n",
     b"n1:1:2 [0] NCCL INFO comm 0x1 rank 999999999 nranks 999999999 cudaDev 0 - Init COMPLETE\n",
     b"n1:1:2 [0] NCCL INFO NET/IB : Using [0]={[0] a:1/IB, [1] \x1b[2Jb:1/IB [1]={{}\n",
     b"\x1b]0;t\x07n1:1:2 [0] NCCL INFO Using network \x1b[31mIB\n", "n1:1:2 [0] NCCL INFO Using network \u202eBI\n".encode(),

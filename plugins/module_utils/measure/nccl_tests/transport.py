@@ -15,7 +15,7 @@ from ...types import Verdict
 _SAID = "NCCL INFO "
 # What stands before it: a launcher's tag, a time (since 2.26, if asked for), the last word of a row of nccl-tests (-1), then host:pid:tid.
 _ORIGIN = re.compile(r"(?<![^\s>:\]])(?:-1)?(\w[\w.-]{0,254}):\d{1,18}:\d{1,18} (?:\[-?\d{1,9}\] )?\Z")
-_ORIGIN_LENGTH, _LENGTH = 400, 4096  # of a line; NCCL cuts its own at 1024
+_ORIGIN_LENGTH, _LENGTH, _NAME = 400, 4096, 64  # of a line (NCCL cuts its own at 1024), and of a network's name
 _CHANNEL = re.compile(  # "Ring" to 2.6; the device in brackets is not there in 2.4, a bus id from 2.5 to 2.17; the arrow some pages lose
     r"(?:Channel|Ring|CollNet|Coll) (?P<channel>\d{1,18})(?:/[\d-]{1,18})? ?: ?(?P<source>\d{1,18})(?:\[[0-9a-fx]{1,18}\])? "
     r"(?:(?:-> )?(?P<target>\d{1,18})(?:\[[0-9a-fx]{1,18}\])? )?(?:\[(?P<way>send|receive)\] )?via (?P<via>\S.*)")
@@ -34,8 +34,7 @@ _VERSION = re.compile(r"(?<![a-z] )NCCL version (\d{1,4}(?:\.\d{1,4}){1,3}[\w.+-
 _SETUP = re.compile(r"\bcomm 0x[0-9a-f]{1,16} rank (\d{1,9}) nranks (\d{1,9}) ")
 _COMM_ID = re.compile(r" commId (0x[0-9a-f]{1,16})")
 _NODES = re.compile(r"comm 0x[0-9a-f]{1,16} rank \d{1,9} nRanks \d{1,9} nNodes (\d{1,9}) ")  # since 2.19
-_SET = re.compile(r"(NCCL_(?:IB_DISABLE|NET|NET_PLUGIN)) set by environment to (\S{1,100}?)\.?\Z")
-_PLUGIN_SET = re.compile(r"(?:NET/Plugin ?: )?Plugin name set by env to (\S{1,200})")
+_SET = re.compile(r"(?:(NCCL_(?:IB_DISABLE|NET_PLUGIN)) set by environment|(?:NET/Plugin ?: )?Plugin name set by env) to (\S{1,200}?)\.?\Z")
 
 # Since 2.22 (src/init.cc), from 2.23 on with the function's name. The phases' names differ between releases.
 _INIT = re.compile(r"NCCL INFO Init timings(?: - \w{1,64})?: rank (\d{1,9}) nranks \d{1,9} total (\d{1,9}\.\d{1,6}) \(([^()\n]{1,400})\)")
@@ -44,6 +43,7 @@ _WAITING = ("bootstrap", "allgathers")  # phases in which a rank waits for the o
 
 
 OWN = ("IB", "Socket")  # every other name is a plugin's
+NONE = ("no RDMA device", "")
 
 
 class Network(NamedTuple):
@@ -114,17 +114,17 @@ def parse_log(text: str) -> Dict[str, Any]:
             found["channels"] += [channel for channel in (_channel(host, words),) if channel is not None]
             continue
         if words.startswith("Using network "):
-            names["networks"].add(words[14:].strip())
+            names["networks"].add(words[14:14 + _NAME].strip())
         elif words.startswith("NET/IB"):
             _ib_line(words, devices.setdefault(host, {}), found)
         names["gdr_disabled"].update(_GDR_OFF.findall(words))
-        _setting(words, found["settings"])
         setup = _SETUP.search(words) if words.endswith("- Init COMPLETE") else None
-        counted = _NODES.match(words)
-        if setup is not None:
+        given, counted = _SET.match(words), _NODES.match(words)
+        if given is not None:
+            found["settings"][given.group(1) or "NCCL_NET_PLUGIN"] = given.group(2)
+        if setup is not None and int(setup.group(1)) < int(setup.group(2)):
             own = _COMM_ID.search(words)
-            key = (own.group(1) if own is not None else "", int(setup.group(2)))
-            communicators.setdefault(key, set()).add(int(setup.group(1)))
+            communicators.setdefault((own.group(1) if own is not None else "", int(setup.group(2))), set()).add(int(setup.group(1)))
             names["hosts"].add(host)
         if counted is not None:
             found["nodes"] = max(found["nodes"], int(counted.group(1)))
@@ -160,17 +160,8 @@ def _whole(own: Dict[int, Dict[str, Any]]) -> Dict[int, Dict[str, Any]]:
     return found
 
 
-def _setting(words: str, settings: Dict[str, str]) -> None:
-    """What the environment says of the network, as far as NCCL writes it down (of NCCL_NET it does not)."""
-    given, plugin = _SET.match(words), _PLUGIN_SET.match(words)
-    if given is not None:
-        settings[given.group(1)] = given.group(2)
-    if plugin is not None:
-        settings["NCCL_NET_PLUGIN"] = plugin.group(1)
-
-
 def chosen_by(parsed: Dict[str, Any]) -> str:
-    """Who chose the network, as far as the log tells."""
+    """Who chose the network, as far as the log tells: NCCL writes down NCCL_NET_PLUGIN and NCCL_IB_DISABLE, not NCCL_NET."""
     settings = ["%s=%s" % item for item in sorted(parsed["settings"].items())]
     used = {channel.network for channel in parsed["channels"] if channel.kind == "NET"} | set(parsed["networks"])
     plugins = sorted(name for name in used if name and name not in OWN)
@@ -207,7 +198,7 @@ def _channel(host: str, words: str) -> Optional[Channel]:
         proxy = int(index.group(2)) if index is not None and index.group(2) is not None else None
     target = line.group("target")
     return Channel(host, int(line.group("source")), int(target) if target is not None else None, line.group("way"), kind,
-                   network_name or None, device, "/GDRDMA" in rest, proxy)
+                   (network_name or "")[:_NAME].strip() or None, device, "/GDRDMA" in rest, proxy)
 
 
 def summary(parsed: Dict[str, Any]) -> Dict[str, Any]:
@@ -273,7 +264,7 @@ def judge(parsed: Dict[str, Any], promised: str, *, gdr: bool = True, missing: S
     rows = [(name, network(name)) for name in names]
     sockets = [name for name, row in rows if row.rdma is False]
     if sockets or (not names and parsed["no_ib_device"]):
-        return "fail", found, "%sNCCL went over %s%s" % (wanted, ", ".join(sockets) or "no RDMA device", _why_sockets(parsed))
+        return "fail", found, "%sNCCL went over %s%s" % (wanted, *((", ".join(sockets), _why_sockets(parsed)) if sockets else NONE))
     strangers = [name for name, row in rows if row.rdma is None]
     if strangers:
         return "unknown", found, "NCCL went over %s, of which railwright does not know what it is" % ", ".join(strangers)
