@@ -21,7 +21,10 @@ class PlanError(Exception):
 def wishes(spec: Spec) -> dict[str, Any]:
     """What the inventory says about a host's part."""
     environment = {**spec["nccl_tests_environment"], **spec["ddp_benchmark_environment"]}
-    return {**{name: spec[f"ddp_benchmark_{name}"] for name in (*SAME, "min_samples_per_s")}, "environment": environment}
+    network = spec["nccl_tests_network"]
+    promise = {"fabric": spec.fabric, "network": network, "gdr": spec["gpudirect_path"] != "none" and network == "promised"}
+    own = {name: spec[f"ddp_benchmark_{name}"] for name in (*SAME, "min_samples_per_s")}
+    return {**own, "environment": environment, "promise": promise}
 
 
 def make_plan(
@@ -55,7 +58,7 @@ def agreed(wanted: dict[str, dict[str, Any]]) -> dict[str, Any]:
             raise PlanError(f"ddp_benchmark_{name} must be the same on every node: {each}")
     first = next(iter(wanted.values()))
     floors = [item["min_samples_per_s"] for item in wanted.values() if item["min_samples_per_s"] is not None]
-    return {**{name: first[name] for name in SAME}, "minimum": floors[0] if floors else None}
+    return {**{name: first[name] for name in (*SAME, "promise")}, "minimum": floors[0] if floors else None}
 
 
 def interface(node: str, seen: dict[str, Any], *, alone: bool) -> str:

@@ -179,7 +179,7 @@ CHECKSUM = record(("rank", "node", "together", "alone"), rank=integer, node=text
 ddp_document = record(
     hosts=items(text(), NODES), world_size=integer, backend=text(64), steps=integer, batch=integer, samples_per_s=finite_number,
     step_ms=record(p50=finite_number, p75=finite_number, p90=finite_number, p95=finite_number), versions=VERSIONS,
-    late=items(LATE, 64), checksums=items(CHECKSUM, NODES * 16),
+    late=items(LATE, 64), checksums=items(CHECKSUM, NODES * 16), transport=TRANSPORT,
 )  # fmt: skip
 VERDICT = record(
     ("check", "status"), check=text(64), node=text(), hca=text(64), port=integer, subject=text(), status=text(16), expected=any_json,

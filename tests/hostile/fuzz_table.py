@@ -156,7 +156,7 @@ from railwright.exitcodes import CommandError, InputError
 from railwright.lab import image, state
 from railwright.lab.state import LabPaths
 from railwright.lab.tools import LabError
-from railwright.nccl import settings
+from railwright.nccl import log, settings
 from railwright.upgrade import journal as upgrade_journal
 from railwright.writing import json_text
 
@@ -210,6 +210,7 @@ def of_log(said: str) -> None:
     parsed = transport.parse_log(said)
     transport.summary(parsed)
     transport.judge(parsed, "roce")
+    log.judge_log(said, gdr=False)
 
 
 def of_chains(chains: list[dict[str, Any]] | None) -> None:

@@ -95,7 +95,7 @@ CONTAINER = {
 }
 TRAFFIC = {"rail": "rail0", "hca": "rxe0", "port": 1, "peer": "n", "seconds": 1.0, "counters": {"rx_discards": 0}, "interfaces": {},
            "backwards": []}
-COLLECTED = {"rc": 0, "ranks": [{"torch": "2.9.1"}], "failures": [], "result": None, "log": ""}
+COLLECTED = {"rc": 0, "ranks": [{"torch": "2.9.1"}], "failures": [], "result": None, "log": "", "way": ""}
 SAID = {"changed": False}
 SOURCE = {name: PREFIX[name] for name in HPCX} | {
     "directory": "/usr/src/erdma-1.4", "file": "/var/cache/railwright/erdma/e.tgz"}

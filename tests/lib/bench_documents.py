@@ -47,6 +47,7 @@ def training() -> Object:
         "late": [{"rank": 3, "node": "n2", "gpu": "GPU 1", "collective": "all-reduces", "ms": 4.5, "most_ms": 9.0, "share": 0.09,
                   "late": 63, "of": 64, "own_ms": 20.25}],
         "checksums": [],
+        "transport": {"networks": ["IB"], "connections": {"NET/IB/GDRDMA": 8}, "hcas": {"0": ["n1 mlx5_0:1"]}},
     }
 
 

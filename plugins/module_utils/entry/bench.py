@@ -74,7 +74,7 @@ def results(host: Host, params: Params) -> Dict[str, Any]:
 def ranks(host: Host, params: Params) -> Dict[str, Any]:
     share = share_from(params["share"])
     grown = run_directory.judge_counters(host, share.run, params["node"], params["watch"])
-    found = node.collect(host, share)
+    found = dict(node.collect(host, share), way=node.way(host, share))
     node.remove(host, share.run)
     return dict(grown, collected=found)
 

@@ -153,7 +153,7 @@ DRAIN = {
     "closed?": bool, "empty?": bool, "done?": bool,
 }
 FAILURE = {"rank": int, "kind": str, "message": str, "at": float}
-COLLECTED = {"rc": WHOLE, "ranks": [Map(DATA)], "failures": [FAILURE], "result": OBJECT, "log": str}
+COLLECTED = {"rc": WHOLE, "ranks": [Map(DATA)], "failures": [FAILURE], "result": OBJECT, "log": str, "way": str}
 PORT = Whole(1, 65535)
 MESH_NODE = {
     "user": NAME, "public_key": maybe(KEY_LINE), "authorized": DATA, "addresses": [ADDRESS], "port": PORT, "host_keys": [KEY_LINE],

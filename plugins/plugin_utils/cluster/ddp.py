@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import list_or_empty, number
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean, one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import cause
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import transport
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, number_text, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
@@ -27,7 +28,19 @@ def judge(plan: Mapping[str, Any], collected: Collected, minimum: float | None) 
         plan["world_size"], len(plan["hosts"]), "" if len(plan["hosts"]) == 1 else "s", plan["backend"]))
     result = result_of(plan, collected)
     return [_complete(plan, collected, result, where), _values(plan, collected, result, where), _speed(result, where, minimum),
-            _versions(plan, collected, where), *arrivals(plan, collected)[0]]
+            _versions(plan, collected, where), *_transport(plan, collected, where), *arrivals(plan, collected)[0]]
+
+
+def _transport(plan: Mapping[str, Any], collected: Collected, where: VerdictSubject) -> list[Verdict]:
+    """Between nodes, or where ranks of one node talk over the network all the same; gloo takes the bootstrap interface."""
+    ways = ways_of(collected)
+    if plan["backend"] != "nccl" or (len(plan["hosts"]) == 1 and all(channel.kind != "NET" for channel in ways["channels"])):
+        return []
+    return [transport.judge_run_transport(ways, where, plan["promise"], transport.gaps(ways, plan["world_size"]))]
+
+
+def ways_of(collected: Collected) -> dict[str, Any]:
+    return transport.parse_log("\n".join(clean((item or {}).get("way", "")) for item in collected.values()))
 
 
 def arrivals(plan: Mapping[str, Any], collected: Collected) -> tuple[list[Verdict], list[dict[str, Any]]]:
@@ -66,6 +79,7 @@ def ddp_document(plan: Mapping[str, Any], collected: Collected) -> dict[str, Any
         "batch": plan["batch"], "samples_per_s": result.get("samples_per_s"), "step_ms": {name: steps.get(name) for name in PERCENTILES},
         "versions": {node: versions_of(collected.get(node)) for node in plan["hosts"]}, "late": arrivals(plan, collected)[1],
         "checksums": checksums(plan, collected),
+        "transport": transport.summary(ways_of(collected)) if plan["backend"] == "nccl" else None,
     }
 
 

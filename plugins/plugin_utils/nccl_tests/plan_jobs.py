@@ -328,7 +328,7 @@ def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: st
     if algorithm != "any" and (able is None or name in able) and "NCCL_ALGO" not in conf:
         settings["NCCL_ALGO"] = algorithm
     settings.update({str(key): str(value) for key, value in wishes["nccl_tests_environment"].items()})
-    return launch.nccl_environment(settings, "ib" if promised else "", debug_file(run, log or name))
+    return launch.nccl_environment(settings, "ib" if promised else "", debug_file(path, log or name))
 
 
 def _base(nodes: Sequence[Node], launcher: Launcher) -> dict[str, str]:

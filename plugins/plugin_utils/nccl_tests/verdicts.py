@@ -183,18 +183,16 @@ def _ways(
     near = judge_near(ways, {str(node.seen["hostname"]): node.seen["affinity"] for node in run.nodes}, gpus_of_ranks(log))
     names = {str(node.seen["hostname"]): node.name for node in run.nodes}
     near = [item._replace(node=names.get(item.node, item.node)) for item in near]
-    expected = f"{plan['fabric']}{' with GPUDirect RDMA' if plan['gdr'] else ''}"
-    if plan["network"] == "any" or not plan["fabric"]:
-        ways_found = ", ".join(transport.summary(dict(ways))["connections"]) or None
-        return [verdict("nccl.transport", where, "skipped", None, ways_found, "nothing is promised (nccl_tests_network)"), *near]
-    status, found, message = transport.judge(dict(ways), plan["fabric"], gdr=plan["gdr"])
-    if status == "pass" and dark:  # connections between two of them would be known to nobody
-        status, message = "unknown", f"the logs of {', '.join(dark[:4])} name no network connection; of the others: {message}"
+    # connections between two dark ones would be known to nobody
+    missing = [f"the logs of {', '.join(dark[:4])} name no network connection"] if dark else []
+    found = transport.judge_run_transport(dict(ways), where, dict(plan), missing)
+    if found.status == "skipped":
+        return [found, *near]
     used = {name.rpartition(" ")[2] for names in transport.summary(dict(ways))["hcas"].values() for name in names}
-    if status == "pass" and end and used != {end}:
-        status = "fail" if used else "unknown"
-        message = f"the run was to use {end} alone; the log names {', '.join(sorted(used)[:4]) or 'no device'}"
-    return [verdict("nccl.transport", where, status, expected, found, message + _chosen(run.nodes, net)), *near]
+    if found.status == "pass" and end and used != {end}:
+        found = found._replace(status="fail" if used else "unknown", message=(
+            f"the run was to use {end} alone; the log names {', '.join(sorted(used)[:4]) or 'no device'}"))
+    return [found._replace(message=found.message + _chosen(run.nodes, net)), *near]
 
 
 def _chosen(nodes: Sequence[Node], net: str | None) -> str:

@@ -64,7 +64,8 @@ EXPECT: dict[str, tuple[Callable[[Any], Any], str]] = {  # what a value is to th
 }
 PACKAGE_FORM = "{url: an http, https or file:/// URL, sha256: its checksum}, or {}"
 RESERVED = {  # variables of a run that are not the operator's: what ends it, and where its log is read
-    "nccl_tests_environment": ("RAILWRIGHT_BENCH", "NCCL_DEBUG_FILE"), "ddp_benchmark_environment": ("RAILWRIGHT_BENCH", "TMPDIR"),
+    "nccl_tests_environment": ("RAILWRIGHT_BENCH", "NCCL_DEBUG_FILE"),
+    "ddp_benchmark_environment": ("RAILWRIGHT_BENCH", "TMPDIR", "NCCL_DEBUG_FILE"),
 }
 TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 PEERS_FORM = "a network like 192.0.2.0/24, or an address"

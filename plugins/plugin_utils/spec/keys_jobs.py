@@ -127,7 +127,8 @@ NCCL_TESTS = (
         choices=("Ring", "Tree", "NVLS", "NVLSTree", "any")),
     Key("nccl_tests_network", "str", "promised",
         "promised: between nodes NCCL must use RDMA, with GPUDirect where gpudirect_path is not none; a silent fallback is an error. rdma: "
-        "GPUDirect is not asked for. any: whatever NCCL chooses.", "NCCL (NCCL_NET; plugin/net.cc fails where it is not there)",
+        "GPUDirect is not asked for. any: whatever NCCL chooses. The training benchmark is judged by it too.",
+        "NCCL (NCCL_NET; plugin/net.cc fails where it is not there)",
         choices=("promised", "rdma", "any")),
     Key("nccl_tests_environment", "dict", {}, "More variables of the runs; these win over /etc/nccl.conf.",
         "NCCL (src/misc/param.cc: the environment comes first)", form=_ENVIRONMENT, example={"NCCL_IB_QPS_PER_CONNECTION": "4"}),

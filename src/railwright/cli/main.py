@@ -50,7 +50,7 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
         ("report", "the last run as JSON, JUnit, Markdown and plots"),
     ),
     "Tools": (
-        ("nccl", "explain a variable, lint settings, parse nccl-tests"),
+        ("nccl", "explain a variable, lint settings, judge a log"),
         ("switch", "hints: the switch side of the QoS profile"),
         ("container", "flags: how a container reaches RDMA devices and GPUs"),
         ("env", "make: the Python environment with torch on every node"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright nccl``: what a variable means, what is wrong with settings, what nccl-tests printed. No node is touched."""
+"""``railwright nccl``: what a variable means, what is wrong with settings, what a log proves. No node is touched."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ from railwright.exitcodes import ExitCode, InputError
 from railwright.inventories import Given
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
     from railwright.nccl.check import NcclFinding, Source
     from railwright.nccl.settings import Grammar
 
-TOO_SLOW = re.compile(r"Avg bus bandwidth[ \t]*:[ \t]*[^\s]{1,32} FAILED")  # src/common.cu: with NCCL_TESTS_MIN_BW alone
 LIMIT = 64 * 1024 * 1024  # bytes of a file; a log of a long run with NCCL_DEBUG=INFO stays below
+TOGETHER = 4 * LIMIT  # of all files of a job; a rank at INFO writes some 100 kB
 NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # control characters that no editor writes
 
 EXPLAIN_HELP = """Say what a variable of NCCL means, its type, default and values, and since when it exists.
@@ -44,16 +46,24 @@ Examples:
   railwright nccl lint --env
   railwright nccl lint -i mycluster train.sh
 """
-PARSE_HELP = """Read what nccl-tests printed, of any version ("-": standard input). Ends 1 unless the run is complete and no value is wrong.
+LOG_HELP = """Judge a job by its log: NCCL's lines (NCCL_DEBUG=INFO), nccl-tests' output, or both; of any version.
+
+Says which network carried the data between nodes, who chose it, and whether every rank is in the log. All FILEs are of one job \
+("-": standard input). Ends 1 for sockets, for a network or a rank of which nothing is known, and for a run of nccl-tests that is not \
+complete or has wrong values. Output of nccl-tests without NCCL's lines is judged by its table alone: its network stays unknown.
 
 \b
-Example:
-  railwright nccl parse all_reduce.log --format json
+Examples:
+  railwright nccl log train.log
+  railwright nccl log --gdr nccl.node1.*.log nccl.node2.*.log
+  railwright nccl log all_reduce.log --format json
 """
+PARSE_HELP = "The earlier name of `nccl log`."
 
 Variable = Annotated[str, typer.Argument(metavar="VARIABLE", help="Such as NCCL_IB_TC.", show_default=False)]
 Files = Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files, or - for standard input.", show_default=False)]
-OneFile = Annotated[Path, typer.Argument(metavar="FILE", help="Output of nccl-tests, or - for standard input.", show_default=False)]
+Logs = Annotated[list[Path], typer.Argument(metavar="FILE", help="Logs of one job, or - for standard input.", show_default=False)]
+Gdr = Annotated[bool, typer.Option("--gdr", help="Data that went through host memory, without GPUDirect RDMA, is a failure.")]
 Environment = Annotated[bool, typer.Option("--env", help="Check the variables of this process.")]
 GrammarOption = Annotated[str | None, option("--grammar", metavar="conf|shell", help="How to read the files, whatever their names.")]
 
@@ -97,28 +107,33 @@ def lint(
     raise typer.Exit(ExitCode.FAILED if any(item.severity == "error" for item in findings) else ExitCode.OK)
 
 
-def parse(file: OneFile, form: OutputFormat = Format.TEXT) -> None:
-    from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.text_report import parse as parse_output
+def log(files: Logs, gdr: Gdr = False, form: OutputFormat = Format.TEXT) -> None:
+    from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean
+    from railwright.cli.verdicts import show_verdicts
+    from railwright.nccl.log import judge_log, proves
 
-    text = _bytes(file).decode("utf-8", "replace")
-    found = parse_output(text)
-    failures = _failures(found, text)
+    found = judge_log("\n".join(clean(data.decode("utf-8", "replace")) for data in _all_bytes(files)), gdr=gdr)
     if form is Format.JSON:
-        console.print_json(found | {"failures": failures})
+        console.print_json(found)
     else:
-        _show_run(found)
-        for line in failures:
+        if found["rows"] or found["failures"]:
+            _show_run(found)
+        for line in found["failures"]:
             console.say(console.styled(line, "fail"))
-    raise typer.Exit(ExitCode.FAILED if failures else ExitCode.OK)
+        for way, many in found["transport"]["connections"].items():
+            console.say(f"{console.count(many, 'connection')} via {way}")
+        show_verdicts(found["verdicts"], passes=True)
+    raise typer.Exit(ExitCode.OK if proves(found) else ExitCode.FAILED)
 
 
-def _failures(found: dict[str, Any], text: str) -> list[str]:
-    """Why the run is no good, each in a line."""
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.judge import wrong_values
-
-    incomplete = None if found["complete"] else "the run is not complete"
-    slow = "nccl-tests says that busbw is below NCCL_TESTS_MIN_BW" if TOO_SLOW.search(text) else None
-    return [line for line in (incomplete, wrong_values(found), slow) if line is not None]
+def _all_bytes(files: list[Path]) -> Iterator[bytes]:
+    room = TOGETHER
+    for file in files:
+        data = _bytes(file)
+        room -= len(data)
+        if room < 0:
+            raise InputError(f"the files are larger than {TOGETHER // 1048576} MiB together; allowed: those of one job")
+        yield data
 
 
 def _show_run(found: dict[str, Any]) -> None:
@@ -207,5 +222,6 @@ def _of_inventory(inventory: Given, *, with_own: bool) -> tuple[QosProfile | Non
     return (profiles.pop() if len(profiles) == 1 else None), findings
 
 
-ABOUT = "NCCL: explain variables, check settings, read nccl-tests' output."
-VERBS = {"explain": (explain, EXPLAIN_HELP), "lint": (lint, LINT_HELP), "parse": (parse, PARSE_HELP)}
+ABOUT = "NCCL: explain variables, check settings, judge logs."
+VERBS = {"explain": (explain, EXPLAIN_HELP), "lint": (lint, LINT_HELP), "log": (log, LOG_HELP),
+         "parse": (log, PARSE_HELP)}

@@ -134,4 +134,5 @@ def training(ddp: Object) -> str:
     hosts = ddp.get("hosts") or []
     ranks = f"{figure(ddp.get('world_size'))} ranks on {len(hosts)} node{'' if len(hosts) == 1 else 's'}"
     work = f"{figure(ddp.get('steps'))} steps, {figure(ddp.get('batch'))} samples a rank and step"
-    return f"{ranks}, {ddp.get('backend') or '-'}, {work}"
+    way = f"; transport: {transport(ddp)}" if ddp.get("transport") is not None else ""
+    return f"{ranks}, {ddp.get('backend') or '-'}, {work}{way}"

@@ -115,7 +115,8 @@ def _run(run: dict[str, Any], plot: Plot | None) -> list[str]:
 
 
 def training(ddp: dict[str, Any]) -> list[str]:
-    lines = ["", "## Training benchmark", "", markdown_cell(rows.training(ddp))]
+    lines = ["", "## Training benchmark", "", markdown_cell(rows.training(ddp)), ""]
+    lines += [f"- {markdown_cell(fact)}" for fact in rows.hcas(ddp)]
     return lines + _table(rows.STEPS, [rows.step_row(ddp)]) + _table(*rows.versions(ddp))
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railwright.rdma.plugins.action.rdma_bench import BENCHMARKS, NCCL, nccl_arguments, nccl_plan
+import nccl_logs
+from ansible_collections.railwright.rdma.plugins.action.rdma_bench import BENCHMARKS, DDP, NCCL, ddp_judge, nccl_arguments, nccl_plan
 from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import failures, judge_bench
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import part_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.keys_jobs import NCCL_TESTS
@@ -223,3 +224,17 @@ def test_the_line_at_the_end_is_bounded() -> None:
     verdicts = [{"node": node, "status": "fail", "message": f"no CUDA device on {node}\x1b[2J"} for node in ("n1", "n2", "n1", "n1", "n1")]
     assert failures("n1", verdicts) == "no CUDA device on n1; no CUDA device on n1; no CUDA device on n1; and 1 more"
     assert failures("n2", verdicts) == "no CUDA device on n2"
+
+
+@pytest.mark.parametrize(("net", "gdr", "status"), [("IB", True, "pass"), ("Socket", False, "fail"), ("IB", False, "fail")])
+def test_the_training_is_judged_by_the_way_its_data_went(net: str, gdr: bool, status: str) -> None:
+    planned = {"run": "ddp-x", "hosts": ["n1", "n2"], "processes": {"n1": 2, "n2": 2}, "world_size": 4, "backend": "nccl", "steps": 10,
+               "batch": 64, "timeout_s": 900, "port": 29500, "minimum": None, "nodes": {"n1": {"first_rank": 0}, "n2": {"first_rank": 2}},
+               "promise": {"fabric": "infiniband", "network": "promised", "gdr": True}}
+    left = {"rc": 0, "ranks": [], "failures": [], "result": None, "log": ""}
+    results = {name: {DDP.format("collect"): {"counters": [], "traffic": [], "collected": {
+        **left, "way": "".join(nccl_logs.rank("2.27.7", rank, net=net, gdr=gdr) for rank in ranks)}}}
+        for name, ranks in (("n1", (0, 1)), ("n2", (2, 3)))}
+    found = ddp_judge(variables(results), planned)
+    assert [item["status"] for item in found["verdicts"] if item["check"] == "nccl.transport"] == [status]
+    assert found["ddp"]["transport"]["networks"] == [net]

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+import nccl_logs
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import ddp_document, judge
 
 PLAN = {"hosts": ["node1", "node2"], "processes": {"node1": 2, "node2": 2}, "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64,
-        "timeout_s": 900, "port": 29500, "nodes": {"node1": {"first_rank": 0}, "node2": {"first_rank": 2}}}
+        "timeout_s": 900, "port": 29500, "promise": {"fabric": "roce", "network": "promised", "gdr": True},
+        "nodes": {"node1": {"first_rank": 0}, "node2": {"first_rank": 2}}}
 RESULT = {"backend": "nccl", "world_size": 4, "steps": 100, "batch": 64, "checks": ["all_reduce", "broadcast", "gradients"], "seconds": 2.0,
           "samples_per_s": 12800.0, "step_ms": {"p50": 20.0, "p75": 21.0, "p90": 22.0, "p95": 23.0}}
 
@@ -114,7 +116,57 @@ def test_the_document_has_the_form_of_the_architecture() -> None:
     assert ddp_document(PLAN, collected()) == {
         "hosts": ["node1", "node2"], "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64, "samples_per_s": 12800.0,
         "step_ms": RESULT["step_ms"], "versions": {"node1": versions, "node2": versions}, "late": [],
-        "checksums": []}
+        "checksums": [], "transport": {"networks": [], "connections": {}, "hcas": {}}}
+
+
+def way(ranks: tuple[int, ...] = (0, 1, 2, 3), **more: Any) -> dict[str, Any]:
+    """What a good job's nodes left, with NCCL's log of these ranks."""
+    logs = {node: "".join(nccl_logs.rank("2.30.7", rank, **more) for rank in ranks if rank // 2 == node - 1) for node in (1, 2)}
+    return collected(**{f"node{node}": {"way": text} for node, text in logs.items()})
+
+
+def test_the_way_of_the_gradients_is_the_promised_one() -> None:
+    (found,) = [item for item in judge(PLAN, way(), None) if item.check == "nccl.transport"]
+    assert (found.status, found.expected, found.found) == ("pass", "roce with GPUDirect RDMA", "NET/IB/GDRDMA")
+    assert found.subject == "training on 4 ranks of 2 nodes (nccl)"
+    document = ddp_document(PLAN, way())["transport"]
+    assert document["connections"] == {"NET/IB/GDRDMA": 4, "SHM": 2}
+    assert document["hcas"][2] == ["n2 mlx5_0:1"]
+
+
+@pytest.mark.parametrize(("found", "status", "words"), [
+    (way(net="Socket", gdr=False), "fail", "the inventory promises roce with GPUDirect RDMA; NCCL went over Socket, and there is mlx5_0:1"),
+    (way(gdr=False), "fail", "4 of 4 connections went through host memory"),
+    (way(ranks=(0, 1)), "unknown", "only 2 of 4 ranks of a communicator are in the log; of the others: 2 connections"),
+    (way(ranks=(0, 1, 2)), "unknown", "only 3 of 4 ranks"),
+    (collected(), "unknown", "the log names no network connection"),
+    (way() | {"node2": None}, "unknown", "only 2 of 4 ranks"),
+    (way(net="Mystery"), "unknown", "does not know"),
+])
+def test_another_way_fails_and_no_log_is_unknown(found: dict[str, Any], status: str, words: str) -> None:
+    said, message = verdicts(found)["nccl.transport"]
+    assert said == status
+    assert words in message
+
+
+def test_a_job_larger_than_its_log_is_unknown() -> None:
+    assert verdicts(way(), plan={**PLAN, "world_size": 8})["nccl.transport"] == (
+        "unknown", "no communicator of 8 ranks is in the log; of the others: " + verdicts(way())["nccl.transport"][1])
+
+
+def test_no_promise_is_skipped_and_gloo_has_no_way() -> None:
+    assert verdicts(way(), plan={**PLAN, "promise": {"fabric": "roce", "network": "any", "gdr": False}})["nccl.transport"][0] == "skipped"
+    gloo = {**PLAN, "backend": "gloo"}
+    assert "nccl.transport" not in verdicts(way(), plan=gloo)
+    assert ddp_document(gloo, way())["transport"] is None
+
+
+def test_one_node_is_asked_for_no_network() -> None:
+    alone = {**PLAN, "hosts": ["node1"], "world_size": 2, "processes": {"node1": 2}}
+    inside = {"node1": collected(node1={"way": "n1:1:2 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct\n"})["node1"]}
+    assert "nccl.transport" not in verdicts(inside, plan=alone)
+    outside = {"node1": collected(node1={"way": "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0\n"})["node1"]}
+    assert verdicts(outside, plan=alone)["nccl.transport"][0] == "fail"
 
 
 def test_checksums_of_ranks_that_told_them() -> None:

@@ -231,7 +231,7 @@ def test_the_verdict_says_what_carried_the_bytes_and_who_chose_it() -> None:
     assert (found.status, found.found) == ("pass", "NET/IBext_v9/GDRDMA")
     assert "IBext_v9 is NVIDIA's nccl-rdma-sharp-plugins (HPC-X); NCCL chose, and tries /usr/lib/libnccl-net.so first" in found.message
     own = only(pair(left(GOOD, log=IB)), "nccl.transport").message
-    assert own.endswith("all NET/IB/GDRDMA: IB is NCCL's own InfiniBand and RoCE transport")
+    assert own.endswith("all NET/IB/GDRDMA over RoCE: IB is NCCL's own InfiniBand and RoCE transport")
     set_here = only(pair(left(GOOD, log=IB), nccl_tests_environment={"NCCL_NET": "ib"}), "nccl.transport").message
     assert set_here.endswith("; NCCL_NET=ib is nccl_tests_environment's: other jobs may use another network")
 

@@ -8,9 +8,13 @@ the interface is set here, as every node has its own.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
+from ..nccl_tests.collect import debug_file
+from ..nccl_tests.launch import nccl_environment
+
 SCRIPT = "ddp_benchmark.py"
 PREFIX = "ddp-"  # of the names of runs
 LOG, RANK_LOGS = "torchrun.log", "ranks"
+NCCL_LOG = "ddp"  # of the names of NCCL's logs
 RENDEZVOUS_S = 300  # nodes are started a few at a time (Ansible's forks)
 # cuBLAS: one fixed workspace (cuBLAS's "Results reproducibility"). NVLS adds in the switch, in another order at each call (nccl#1497).
 # Devices are numbered as nvidia-smi numbers them: who differs is named by that.
@@ -67,6 +71,8 @@ def command(share: Share, directory: str) -> List[str]:
 def torchrun_environment(share: Share, directory: str) -> Dict[str, str]:
     """``TMPDIR``: torchrun makes directories there and leaves them."""
     found = {"OMP_NUM_THREADS": "1", "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1"}
+    if share.backend == "nccl":  # by which way the gradients go is judged, as of nccl-tests
+        found.update(nccl_environment({}, "", debug_file(directory, NCCL_LOG)))
     if share.interface is not None:
         found["NCCL_SOCKET_IFNAME"] = "=" + share.interface  # without the sign it is the beginning of a name: eth1 is eth10 too
         found["GLOO_SOCKET_IFNAME"] = share.interface

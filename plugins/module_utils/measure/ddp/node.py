@@ -19,9 +19,10 @@ from ...spec.match import management_interface
 from ...spec.model import Spec
 from ...types import Identity, as_dicts
 from ..nccl_tests import processes, run_directory
+from ..nccl_tests.collect import nccl_log
 from ..nccl_tests.readiness import ports_of_rails
 from .failure import children, failures_of
-from .launch import LOG, PREFIX, Share, command, torchrun_environment
+from .launch import LOG, NCCL_LOG, PREFIX, Share, command, torchrun_environment
 
 PROBE_S = 180.0  # torch on a cold network file system takes its time
 LEASE_S = 180.0
@@ -194,6 +195,13 @@ def collect(host: Host, share: Share) -> Dict[str, Any]:
         "result": _document(host, share, "result.json") if share.node_rank == 0 else None,
         "log": clean(tail.out) if tail.ok else "",
     }
+
+
+def way(host: Host, share: Share) -> str:
+    """What NCCL said of the way of this node's data."""
+    path = run_directory.directory_of(share.run)
+    with processes.rights_of(host, share.user):
+        return nccl_log(host, path, NCCL_LOG, host.listdir(path))
 
 
 def _document(host: Host, share: Share, name: str) -> Optional[Dict[str, Any]]:

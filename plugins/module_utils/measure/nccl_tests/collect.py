@@ -43,9 +43,9 @@ def collect(host: Host, run: str, user: str, names: Sequence[str]) -> Dict[str, 
     return found
 
 
-def debug_file(run: str, name: str) -> str:
+def debug_file(directory: str, name: str) -> str:
     """NCCL puts host and process in place of %h and %p."""
-    return "%s/nccl.%s.%%h.%%p.log" % (directory_of(run), name)
+    return "%s/nccl.%s.%%h.%%p.log" % (directory, name)
 
 
 def _job(host: Host, run: str, user: str, name: str, files: Sequence[str]) -> Dict[str, Any]:
@@ -60,7 +60,7 @@ def _job(host: Host, run: str, user: str, name: str, files: Sequence[str]) -> Di
         "tail": tail(text),
         "too_much": more,
         "json": _json(host, "%s/%s.json" % (directory_of(run), name)),
-        "log": _log(host, directory_of(run), name, files),
+        "log": nccl_log(host, directory_of(run), name, files),
     }
 
 
@@ -70,7 +70,8 @@ def _json(host: Host, path: str) -> Optional[str]:
     return text if 0 < len(text) <= TEXT_LIMIT else None
 
 
-def _log(host: Host, path: str, name: str, files: Sequence[str]) -> str:
+def nccl_log(host: Host, path: str, name: str, files: Sequence[str]) -> str:
+    """What NCCL wrote by ``debug_file``, the lines that are judged."""
     mine = re.compile(r"nccl\.%s\..+\.log\Z" % re.escape(name))
     lines: List[str] = []
     room = FILE_LIMIT

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.bench import STEPS
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import node
@@ -225,3 +226,20 @@ def test_a_job_that_goes_well_is_waited_for(directory: Path, torchrun: Any, monk
     finally:
         node.stop(Host(), own)
     node.remove(Host(), own.run)
+
+
+def test_nccls_log_is_read_and_reduced(directory: Path) -> None:
+    assert node.way(Host(), share()) == "", "nothing was started"
+    directory.mkdir(parents=True)
+    (directory / "nccl.ddp.n1.7.log").write_text("n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\nnoise\n")
+    (directory / "nccl.other.n1.7.log").write_text("n1:1:2 [0] NCCL INFO Using network Socket\n")
+    assert node.way(Host(), share()) == "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0\n"
+
+
+def test_nccls_log_is_collected_before_it_is_taken_away(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_directory, "judge_counters", lambda *_asked: {"counters": [], "traffic": []})
+    directory.mkdir(parents=True)
+    (directory / "nccl.ddp.n1.7.log").write_text("n1:1:2 [0] NCCL INFO Using network IB\n")
+    found = STEPS["ddp"]["collect"](Host(), {"share": share()._asdict(), "node": "n1", "watch": {}})
+    assert found["collected"]["way"] == "n1:1:2 [0] NCCL INFO Using network IB\n"
+    assert not directory.exists()

@@ -11,11 +11,13 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.action.rdma_bench import DDP, ddp_plan, finished
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import command, share_from, torchrun_environment
-from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, rounds, share
+from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import PlanError, make_plan, rounds, share, wishes
+from field_specs import build_spec
 
 LOOK = DDP.format("inspect")
 WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "repeatable": False,
-          "min_samples_per_s": None, "environment": {"NCCL_DEBUG": "INFO"}}
+          "min_samples_per_s": None, "environment": {"NCCL_DEBUG": "INFO"},
+          "promise": {"fabric": "roce", "network": "promised", "gdr": True}}
 
 
 def look(number: int, **more: Any) -> dict[str, Any]:
@@ -106,6 +108,25 @@ def test_a_short_job_waits_no_longer_than_it_may_take() -> None:
 def test_the_interface_is_exact_for_nccl() -> None:
     found = torchrun_environment(share_from(share(made(look(1), look(2)), "node1")), "/run/x")
     assert (found["NCCL_SOCKET_IFNAME"], found["GLOO_SOCKET_IFNAME"], found["TMPDIR"]) == ("=eth1", "eth1", "/run/x")
+
+
+def test_nccls_log_goes_where_it_is_read() -> None:
+    asked = share_from(share(made(look(1), look(2), environment={}), "node1"))
+    found = torchrun_environment(asked, "/run/x")
+    assert (found["NCCL_DEBUG"], found["NCCL_DEBUG_FILE"]) == ("INFO", "/run/x/nccl.ddp.%h.%p.log")
+    assert {"INIT", "NET"} <= set(found["NCCL_DEBUG_SUBSYS"].split(","))
+    assert "NCCL_NET" not in found, "the training uses the network that jobs use"
+    assert "NCCL_DEBUG" not in torchrun_environment(asked._replace(backend="gloo"), "/run/x")
+
+
+def test_what_is_promised_is_that_of_nccl_tests() -> None:
+    rails = [{"name": "rail0", "match": {"mac": "52:54:00:aa:bb:01"}, "address": "10.0.0.1/24"}]
+    for more, gdr in (({}, True), ({"gpudirect_path": "none"}, False), ({"nccl_tests_network": "rdma"}, False)):
+        spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": rails, **more}, "node1")
+        assert spec is not None, findings
+        promise = wishes(spec)["promise"]
+        assert promise == {"fabric": "roce", "network": more.get("nccl_tests_network", "promised"), "gdr": gdr}
+    assert made(look(1), look(2))["promise"] == WISHES["promise"]
 
 
 def test_the_operators_variables_win() -> None:

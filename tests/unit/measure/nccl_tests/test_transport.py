@@ -61,8 +61,9 @@ def test_the_verdict(text: str, gdr: bool, status: str, words: str) -> None:
     assert words in message
 
 
-def test_gpudirect_that_nccl_disabled_is_named() -> None:
-    text = "node1:1:2 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n" + line("NET/IB/0")
+@pytest.mark.parametrize("which", ["HCA 0 'mlx5_0'", "GPU 0[0] / HCA 0 'mlx5_0' (no module or not supported by GPU)"])
+def test_gpudirect_that_nccl_disabled_is_named(which: str) -> None:
+    text = f"node1:1:2 [0] NCCL INFO NET/IB : GPU Direct RDMA Disabled for {which}\n" + line("NET/IB/0")
     assert judge(parse_log(text), "infiniband")[2].endswith("NCCL disabled it for mlx5_0")
 
 
