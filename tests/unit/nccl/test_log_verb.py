@@ -231,3 +231,15 @@ def test_a_line_without_end_costs_no_time(piece: str) -> None:
     began = time.monotonic()
     judge_log(piece * (2_000_000 // len(piece)), gdr=False)
     assert time.monotonic() - began < 10
+
+
+def test_a_rail_that_failed_over_is_no_pass() -> None:
+    """The line as NVIDIA/nccl 2157 quotes it."""
+    lost = ("[2026-05-04 19:55:27] n1:534134:535429 [1] transport/net_ib/p2p_resiliency.cc:325 NCCL WARN NET/IB: "
+            "ncclIbResiliencyHandleDeviceFailure: Device 0 marked as failed. Initiating recovery? Yes (send comm=0x7f03e808)")  # fmt: skip
+    text = nccl_logs.job("2.30.7")
+    assert judged(text)[1] == "pass"
+    ranks, way, words = judged(f"{text}{lost}\n")
+    assert (ranks, way) == ("pass", "fail")
+    assert words.startswith("NCCL lost device 0 of n1 while the job ran, and went on over another HCA")
+    assert judged(f"{text}{lost.replace('marked as failed', 'was recovered')}\n")[1] == "pass"

@@ -25,6 +25,7 @@ _DEVICE = re.compile(r"\[(\d{1,9})\](?:=\{(?P<parts>[^{}]{1,512})\}|(?P<hca>[^\s
 _PART = re.compile(r"\[\d{1,9}\] ([^\s:\[\]]{1,64}):(\d{1,9})/(IB|RoCE)\b")  # of 2.20 and 2.21: [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB}
 _NO_DEVICE = re.compile(r"NET/IB ?: No device found")
 _GDR_OFF = re.compile(r"NET/[^\n:/]{1,64} : GPU Direct RDMA Disabled for (?:GPU \d{1,9}\[\d{1,9}\] / )?HCA \d{1,9} '([^'\n]{1,64})'")
+_LOST = re.compile(r"(?<![\w.-])(\w[\w.-]{0,254}):\d{1,18}:\d{1,18} .{0,200} NCCL WARN NET/IB ?: .{0,80}Device (\d{1,9}) marked as failed")
 _VIA = re.compile(r"(?P<kind>NET|P2P|SHM|COLLNET)(?:/(?P<rest>.*))?\Z")
 _SHARED = "direct shared memory"  # SHM to 2.10
 _MERGED = re.compile(r"NET/IB ?: Made virtual device \[(?P<index>\d{1,18})\] "
@@ -97,11 +98,13 @@ def said(text: str) -> Iterator[Tuple[str, str]]:
 
 def parse_log(text: str) -> Dict[str, Any]:
     """``{"lines", "versions", "networks", "no_ib_device", "devices", "gdr_disabled", "channels", "communicators", "hosts", "nodes",
-    "settings"}``.
+    "settings", "lost"}``.
 
     ``lines``: INFO lines; ``networks``: every name that a rank announced; ``devices``: host -> index -> ``{hca, port, link}``, merged
     ones with a + in their name; ``gdr_disabled``: HCAs for which NCCL said so; ``channels``: one ``Channel`` a line; ``communicators``:
-    (id, ranks) -> ranks whose setup ended; ``hosts``: where those are; ``nodes``: as NCCL counts them, 0 where it does not say.
+    (id, ranks) -> ranks whose setup ended; ``hosts``: where those are; ``nodes``: as NCCL counts them, 0 where it does not say;
+    ``lost``: HCAs that failed while the job went on over others (NCCL_IB_RESILIENCY_PORT_FAILOVER, since 2.29: a warning of
+    src/transport/net_ib/p2p_resiliency.cc, and nothing else tells).
     """
     devices: Dict[str, Dict[int, Dict[str, Any]]] = {}
     names: Dict[str, Set[str]] = {"networks": set(), "gdr_disabled": set(), "hosts": set()}
@@ -129,7 +132,15 @@ def parse_log(text: str) -> Dict[str, Any]:
         if counted is not None:
             found["nodes"] = max(found["nodes"], int(counted.group(1)))
     found["devices"] = {host: _whole(own) for host, own in devices.items() if own}
+    found["lost"] = _lost(text)
     return dict(found, **{name: sorted(items) for name, items in names.items()})
+
+
+def _lost(text: str) -> List[str]:
+    """NCCL's number counts the HCAs of one connection, so it is no name."""
+    lines = [line[:_LENGTH] for line in text.split("\n") if "marked as failed" in line]
+    told = [(line.group(1), int(line.group(2))) for line in map(_LOST.search, lines) if line is not None]
+    return sorted({"device %d of %s" % (number, host) for host, number in told})
 
 
 def _ib_line(words: str, own: Dict[int, Dict[str, Any]], found: Dict[str, Any]) -> None:
@@ -265,6 +276,8 @@ def judge(parsed: Dict[str, Any], promised: str, *, gdr: bool = True, missing: S
     sockets = [name for name, row in rows if row.rdma is False]
     if sockets or (not names and parsed["no_ib_device"]):
         return "fail", found, "%sNCCL went over %s%s" % (wanted, *((", ".join(sockets), _why_sockets(parsed)) if sockets else NONE))
+    if parsed["lost"]:
+        return "fail", found, "NCCL lost %s while the job ran, and went on over another HCA" % ", ".join(parsed["lost"][:4])
     strangers = [name for name, row in rows if row.rdma is None]
     if strangers:
         return "unknown", found, "NCCL went over %s, of which railwright does not know what it is" % ", ".join(strangers)
