@@ -18,6 +18,7 @@ from .erdma import observe_erdma
 from .erdma import summary as erdma_summary
 from .firewall import observe_firewall
 from .firmware import device_of, firmware_facts
+from .gds import observe_gds
 from .gpu_driver import gpu_facts, loaded_driver, observe_gpu_driver
 from .gpudirect import observe_gpudirect, peermem_facts
 from .hca import active_mtus, observe_hcas
@@ -62,7 +63,7 @@ def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optio
         "gpus": [dict(gpu, link=link_facts(host, gpu["pci"])) for gpu in gpu_facts(host, known.gpus)],
         "pci": pci_facts(host, [gpu.pci for gpu in known.gpus] + [hca.pci for hca in known.hcas if hca.pci is not None]),
         "gpu_driver": observe_gpu_driver(host, known),
-        "gpudirect": observe_gpudirect(host, kernel, modules, len(known.gpus)),
+        "gpudirect": dict(observe_gpudirect(host, kernel, modules, len(known.gpus)), gds=observe_gds(host, kernel)),
         "limits": observe_limits(host),
         "nccl": observe_nccl(host),
         "aiacc": as_facts(observe_aiacc(host, known, places)),

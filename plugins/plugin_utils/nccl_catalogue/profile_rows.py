@@ -204,7 +204,9 @@ def _azure(name: str, size: str, why: str) -> NcclProfile:
         False, "mlx5_", why, _AZ % size,
         corrected=(Correction("no NCCL_IB_HCA", "the rails' ports, where the host has rails",
                               "NCCL would use every RDMA device that it finds, and a virtual machine has one for accelerated "
-                              "networking too."),),
+                              "networking too."),
+                   Correction("NCCL_PXN_DISABLE=1, NCCL_MIN_NCHANNELS=32, NCCL_IB_QPS_PER_CONNECTION=4, NCCL_COLLNET_ENABLE=1 (AIA)",
+                              "left out", "AIA tunes them for its benchmark of ND v5; AZ's images, which every node boots, set none.")),
         needs=((f"{path} on the node: Azure's HPC images have it; on another image bring it, or leave the variable out by "
                f"nccl_overrides: {{NCCL_TOPO_FILE: null}}"),),
     )
@@ -226,7 +228,7 @@ def _azure_grace(name: str, why: str) -> NcclProfile:
             Correction("NCCL_IGNORE_CPU_AFFINITY=1, NCCL_IB_QPS_PER_CONNECTION=4, NCCL_NET_GDR_LEVEL=PHB, NCCL_SHM_DISABLE=1 (AIA)",
                        "left out", "AIA contradicts itself: its values-gb300.yaml takes the first two away as H100's, and sets none."),
         ),
-        needs=("nvidia-imex on every node of a rack, for NVLink between them (fact gpu_driver.imex); without it NCCL takes InfiniBand",),
+        needs=("nvidia-imex on every node of a rack, for NVLink between them (verdict gpu.imex); without it NCCL takes InfiniBand",),
     )
 
 
