@@ -18,7 +18,6 @@ from .erdma import observe_erdma
 from .erdma import summary as erdma_summary
 from .firewall import observe_firewall
 from .firmware import device_of, firmware_facts
-from .gds import observe_gds
 from .gpu_driver import gpu_facts, loaded_driver, observe_gpu_driver
 from .gpudirect import observe_gpudirect, peermem_facts
 from .hca import active_mtus, observe_hcas
@@ -33,7 +32,7 @@ from .pci import link_facts, pci_facts
 from .qos import observe_qos
 from .qos_boot import with_boot
 from .stack import stack_facts
-from .storage import rdma_storage
+from .storage import observe_gds, rdma_storage
 
 SCHEMA = 1  # rises when a key changes its meaning or goes; new keys alone do not raise it
 

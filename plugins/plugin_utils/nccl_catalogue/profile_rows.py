@@ -94,7 +94,7 @@ SPECTRUM_X = NcclProfile(
                    "The plugin is HPC-X's: jobs that run in its environment load it by the library path. Forced on others, the name finds "
                    "no library and NCCL goes on without a plugin, with no more than a line in its log."),
         Correction("NCCL_IB_ADAPTIVE_ROUTING=1, NCCL_IB_SPLIT_DATA_ON_QPS=1", "nothing is set",
-                   "Sources differ: an NVIDIA tool sets both for one cloud's GB300 (cluster-readiness-engine 287), and NCCL's authors say "
+                   "NVIDIA's cluster-readiness-engine (287) sets both for one cloud's GB300, and NCCL's authors say "
                    "that the first is for InfiniBand (nccl 1687). Measure before you set one in nccl_overrides."),
     ),
     needs=("adaptive routing on the switches, which is off by default, and RoCE in lossless mode: the QoS profile is yours to choose",
@@ -300,7 +300,7 @@ def _gib(name: str, directory: str, why: str) -> NcclProfile:
 
 _TCPX_WHY = "GPUDirect-TCPX is tuned for it; both of Google's lists have the same value."
 GOOGLE = (
-    _google("gcp-a3-high", "GPUDirect-TCPX", "Google's A3 High: H100, and four NICs that carry TCP out of GPU memory, not RDMA.", _TCPX,
+    _google("gcp-a3-high", "GPUDirect-TCPX", "Google's a3-highgpu-8g: H100, and four NICs that carry TCP out of GPU memory.", _TCPX,
             "NCCL_GPUDIRECTTCPX_* (interfaces, CPUs and the socket of the receive daemon) in every job: they name that node's devices",
             variables=tuple(NcclVariable(variable, value, _TCPX_WHY, "GCT, CEA (as above)") for variable, value in (
                 ("NCCL_CROSS_NIC", "0"), ("NCCL_PROTO", "Simple"), ("NCCL_NET_GDR_LEVEL", "PIX"), ("NCCL_P2P_PXN_LEVEL", "0"),
@@ -310,11 +310,11 @@ GOOGLE = (
                        Correction("NCCL_DYNAMIC_CHUNK_SIZE=524288", "left out", "NCCL has no such variable."),
                        Correction("NCCL_NET=GPUDirectTCPX_v7", "nothing is set",
                                   "The name is that of one release of the plugin, and runs on one node must not have it (GCT)."))),
-    _google("gcp-a3-mega", "GPUDirect-TCPXO", "Google's A3 Mega: H100, and eight NICs that carry TCP out of GPU memory (FasTrak).",
+    _google("gcp-a3-mega", "GPUDirect-TCPXO", "Google's a3-megagpu-8g: H100, and eight NICs that carry TCP out of GPU memory (FasTrak).",
             _MEGA, "nccl-env-profile.sh of the plugin sourced by every job, NCCL_FASTRAK_* with the node's interfaces, and the daemon",
             corrected=(_SCRIPT._replace(instead=_SCRIPT.instead % "the plugin's nccl-env-profile.sh"),)),
-    _gib("gcp-a3-ultra", "a3-ultragpu-8g", "Google's A3 Ultra: H200, and RoCE with the plugin gIB."),
-    _gib("gcp-a4", "a4-highgpu-8g", "Google's A4: B200, and RoCE with the plugin gIB."),
+    _gib("gcp-a3-ultra", "a3-ultragpu-8g", "Google's a3-ultragpu-8g: H200, and RoCE with the plugin gIB."),
+    _gib("gcp-a4", "a4-highgpu-8g", "Google's a4-highgpu-8g: B200, and RoCE with the plugin gIB."),
 )
 
 # Oracle Cloud's cluster networks, one a generation of GPUs. RoCE v2, DSCP 10 on priority 1.

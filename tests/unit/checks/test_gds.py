@@ -12,8 +12,8 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_gds
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.gds import observe_gds
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.storage import observe_gds
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from node_trees import NODES
