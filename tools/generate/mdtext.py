@@ -15,7 +15,7 @@ SEEDS = {
     "the guide to eRDMA": "erdma.md",
 }
 SEED = re.compile("|".join(map(re.escape, SEEDS)))
-ABBREVIATIONS = re.compile(r"\b(ALI|AZ|EFA|ERC|ERD|HCM|LSR|NPM|OCI|OGK|PAI|SA)\b")
+ABBREVIATIONS = re.compile(r"\b(AIA|ALI|AZ|CEA|EFA|ERC|ERD|GCT|HCM|LSR|NPM|OCI|OGK|PAI|SA)\b")
 
 
 def cell(text: str) -> str:

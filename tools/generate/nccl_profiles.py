@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The NCCL part of docs/reference/profiles.md: every row of the catalogue with what it needs, excludes and corrects."""
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profile_rows import NODE_ADDS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profile_rows import NODE_ADDS, SOCKET
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import DEFAULT_NCCL, NCCL_PROFILES, NcclProfile
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS
 from mdtext import cell, source
@@ -16,6 +16,7 @@ same as this page, and with `-i INVENTORY --limit NODE` what that node's file wi
 """
 NODE_ROW = "| `NCCL_IB_HCA`, `NCCL_SOCKET_IFNAME` | from the node | From the rails' match and from `rdma_bootstrap_interface`. | |\n"
 ONLY_SOCKET = "| `NCCL_SOCKET_IFNAME` | `rdma_bootstrap_interface` | Only where the inventory names one; no `NCCL_IB_HCA`. | |\n"
+OWN_SOCKET = "| `NCCL_SOCKET_IFNAME` | from the node | `rdma_bootstrap_interface`, or the default route's; no `NCCL_IB_HCA`. | |\n"
 INDEX = """
 ### The GID index
 
@@ -30,8 +31,8 @@ else a problem that names each HCA with its own |
 
 Which NCCL counts: the one that `nccl_install` and `nccl_version` bring; where the inventory brings none, every `libnccl.so.2` that is
 found on the node. `nccl_overrides: {NCCL_IB_GID_INDEX: null}` leaves the index to the jobs. On InfiniBand there is none, and to set
-one is an error. Where a plugin is the transport (`erdma-aiacc`, `aws-efa`) or the jobs choose the index, the check `nccl.gid` is skipped. A
-rail whose address is not there yet has no GID yet: what the file holds stays, and the next plan inspects again.
+one is an error. Where a plugin is the transport (`erdma-aiacc`, `aws-efa`, `gcp-*`) or the jobs choose the index, the check `nccl.gid` is
+skipped. A rail whose address is not there yet has no GID yet: what the file holds stays, and the next plan inspects again.
 """
 RANGE = ("NCCL_IB_ADDR_RANGE", "the rails' subnet", "Set when all rails of the host are in one subnet.",
          "alibabacloud-erdma-controller runbook")
@@ -56,7 +57,7 @@ def _profile(profile: NcclProfile) -> str:
     if "roce" in profile.fabrics and not profile.transport:
         text += f"| `{FAMILY[0]}` | {' | '.join(FAMILY[1:])} |\n"
         text += f"| `NCCL_IB_TC` | from the QoS profile | {f'`{profile.qos}`' if profile.qos else ''} | |\n"
-    text += NODE_ROW if profile.node == NODE_ADDS else ONLY_SOCKET
+    text += NODE_ROW if profile.node == NODE_ADDS else OWN_SOCKET if profile.node == (SOCKET,) else ONLY_SOCKET
     return text + _shapes(profile) + _excludes(profile) + _corrected(profile)
 
 

@@ -5,8 +5,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..areas.network.verdicts import judge_devices, ports_of
 from ..catalogue.drivers import hides_nvswitches
-from ..formats.text import first_of
-from ..rules.comparisons import Inspection, VerdictSubject, at_least, equal, no_expectation, unreadable, verdict
+from ..formats.text import first_of, join_names
+from ..rules.comparisons import Inspection, VerdictSubject, at_least, decided, equal, no_expectation, unreadable, verdict
 from ..rules.erdma_mode import DEFAULT
 from ..rules.path_mtu import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, roce_gid_index
 from ..spec.match import RailTarget
@@ -39,8 +39,32 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
     else:
         count = equal("node.hcas", where, seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
                       "rdma_expect.hcas", "number of HCAs")
-    health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen) + judge_nearness(seen)
+    health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen)
+    health += judge_nearness(seen) + judge_gds(seen)
     return verdicts + [(HEALTH, item) for item in health]
+
+
+def judge_gds(seen: Inspection) -> List[Verdict]:
+    """GPUDirect Storage, where nvidia-fs is installed: a storage driver must be able to reach GPU memory. Else nothing is said of it."""
+    found = (seen.facts.get("gpudirect") or {}).get("gds")
+    if not found or not seen.identity.gpus:
+        return []
+    loaded, version, storage, config = found.get("loaded"), found.get("version"), found.get("storage"), found.get("config") or {}
+    where, expected = VerdictSubject(seen.node, None, None, "GPUDirect Storage"), "nvidia-fs loaded, with a storage driver registered"
+    slow = "; where that cannot be, cuFile copies through the CPU's memory without a word (allow_compat_mode)"
+    return [decided(
+        "gds.path", where,
+        (not isinstance(loaded, bool), "unknown", expected, None, "/proc/modules cannot be read on this node"),
+        (not loaded and config.get("use_pci_p2pdma") is True, "unknown", expected, "not loaded",
+         "nvidia-fs is installed and not loaded; cufile.json lets NVMe do without it (use_pci_p2pdma): gdscheck -p says whether it can"),
+        (not loaded, "fail", expected, "not loaded",
+         "nvidia-fs is installed and not loaded: cuFile copies through the CPU's memory, or refuses"),
+        (not version or not isinstance(storage, list), "unknown", expected, "loaded", "/proc/driver/nvidia-fs cannot be read on this node"),
+        (not storage, "fail", expected, "nothing registered",
+         "nvidia-fs %s is loaded, and no storage driver registered with it: none on this node is built for it" % version),
+        (bool(config) and config.get("read") is not True, "unknown", expected, None, "/etc/cufile.json is there and cannot be understood"),
+        (True, "pass", expected, "loaded", "nvidia-fs %s is loaded, registered: %s%s" % (
+            version, join_names(storage or []), slow if config.get("allow_compat_mode") is True else "")))]
 
 
 def judge_rails(seen: Inspection) -> List[Verdict]:

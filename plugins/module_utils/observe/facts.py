@@ -33,7 +33,7 @@ from .pci import link_facts, pci_facts
 from .qos import observe_qos
 from .qos_boot import with_boot
 from .stack import stack_facts
-from .storage import rdma_storage
+from .storage import observe_gds, rdma_storage
 
 SCHEMA = 1  # rises when a key changes its meaning or goes; new keys alone do not raise it
 
@@ -64,7 +64,7 @@ def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optio
         "pci": pci_facts(host, [gpu.pci for gpu in known.gpus] + [hca.pci for hca in known.hcas if hca.pci is not None]),
         "affinity": affinity(host, known),
         "gpu_driver": observe_gpu_driver(host, known),
-        "gpudirect": observe_gpudirect(host, kernel, modules, len(known.gpus)),
+        "gpudirect": dict(observe_gpudirect(host, kernel, modules, len(known.gpus)), gds=observe_gds(host, kernel)),
         "limits": observe_limits(host),
         "nccl": observe_nccl(host),
         "aiacc": as_facts(observe_aiacc(host, known, places)),

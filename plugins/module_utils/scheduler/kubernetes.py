@@ -24,8 +24,9 @@ OVER = ("Succeeded", "Failed")
 # Their controllers start a pod again elsewhere: this is what an eviction is for. A Job's pod, one of a training operator, or one without
 # a controller is work that an eviction would end: those are waited for.
 MOVABLE = ("ReplicaSet", "StatefulSet", "ReplicationController")
-# Of a Job's pods (Kubernetes' well-known labels; the second before 1.27), and of Kubeflow's training operator.
-JOB_LABELS = ("batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name")
+# Of a Job's pods (Kubernetes' well-known labels; the second before 1.27), of Kubeflow's training operator, and of a Volcano job
+# (volcano-sh/apis, pkg/apis/batch/v1alpha1/labels.go).
+JOB_LABELS = ("batch.kubernetes.io/job-name", "job-name", "training.kubeflow.org/job-name", "volcano.sh/job-name")
 _AWAY = re.compile(r"connection (?:to the server \S+ )?(?:was )?refused|i/o timeout|TLS handshake timeout|no route to host"
                    r"|ServiceUnavailable|context deadline exceeded|Unable to connect to the server|etcdserver:", re.IGNORECASE)
 
@@ -210,7 +211,7 @@ def _pods(host: Host, name: str) -> List[Pod]:
 
 
 def inspect_job(host: Host, job: str) -> Dict[str, Any]:
-    """The pods of a job (NAMESPACE/NAME) and their nodes: of a Job, or of what Kubeflow's trainer labels. Raises SchedulerError."""
+    """The pods of a job (NAMESPACE/NAME) and their nodes: a Job's, or what Kubeflow's trainer or Volcano labels. Raises SchedulerError."""
     namespace, _slash, name = job.rpartition("/")
     argv = ("kubectl", "get", "pods", "--namespace=" + (namespace or "default"), "--output=json")
     found = [item for item in _items(ask(host, "kubernetes", argv, "kubectl get pods", _AWAY), "pods")

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""NCCL profiles, one row each: of fabrics that a site runs itself, of Scnet, Alibaba's eRDMA, Azure, Oracle Cloud and AWS. Controller only.
+"""NCCL profiles, one row each: of fabrics that a site runs itself, Scnet, Alibaba's eRDMA, Azure, AWS, Google and Oracle. Controller only.
 
 A node is handed what comes of its row (``derived`` in ``profiles.py``), not the reasons. Only what differs from NCCL's own default is set
 (NCCL 2.30.7), and nothing that a node must find out: NCCL_IB_HCA and NCCL_SOCKET_IFNAME are added there from the match.
 NCCL_IB_GID_INDEX is in no row for RoCE: see ``nccl_gid_index``.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 HCA = "NCCL_IB_HCA"
 SOCKET = "NCCL_SOCKET_IFNAME"
@@ -84,6 +84,22 @@ INFINIBAND = NcclProfile(
     "infiniband", ("infiniband",), (TIMEOUT,), False, "mlx5_",
     "InfiniBand routes by LID: no GID index and no traffic class.",
     "NCCL src/transport/net_ib/connect.cc (returns before it reads the GID index)")
+
+_SPCX = "NVIDIA's documentation: HPC-X 2.26 (Spectrum-X NCCL Plugin), Cumulus Linux (adaptive routing), NIC configuration operator"
+SPECTRUM_X = NcclProfile(
+    "spectrum-x", ("roce",), (TIMEOUT,), False, "mlx5_",
+    "Spectrum-X: RoCE v2 whose switches choose a path for every packet, so that one queue pair already uses all spines.", _SPCX,
+    corrected=(
+        Correction("NCCL_NET_PLUGIN=spcx", "nothing is set",
+                   "The plugin is HPC-X's: jobs that run in its environment load it by the library path. Forced on others, the name finds "
+                   "no library and NCCL goes on without a plugin, with no more than a line in its log."),
+        Correction("NCCL_IB_ADAPTIVE_ROUTING=1, NCCL_IB_SPLIT_DATA_ON_QPS=1", "nothing is set",
+                   "NVIDIA's cluster-readiness-engine (287) sets both for one cloud's GB300, and NCCL's authors say "
+                   "that the first is for InfiniBand (nccl 1687). Measure before you set one in nccl_overrides."),
+    ),
+    needs=("adaptive routing on the switches, which is off by default, and RoCE in lossless mode: the QoS profile is yours to choose",
+           "ConnectX-8 or BlueField-3 SuperNICs with the settings that NVIDIA gives to its customers: nothing here sets or checks them"),
+)
 
 SCNET = NcclProfile(
     "scnet", ("roce",),
@@ -167,9 +183,9 @@ AIACC = NcclProfile(
            "the driver in compat or ofed mode (erdma_mode)"),
 )
 
-# Azure (InfiniBand) and AWS (EFA, which is libfabric's and none of NCCL's own transports).
+# Azure: InfiniBand. Its images know two kinds of size; those with Grace CPUs need no topology file.
 _AZ = "AZ (components/customizations/%s.sh)"
-_EFA = "EFA (aws-ofi-nccl, doc/efa-env-var.md)"
+_AIA = "AIA (infrastructure_validations/slurm/NCCL/configs/graceblackwell.conf, skills/slurm/nccl_allreduce_test)"
 _TOPOLOGY = "%s of Azure's HPC images (AZ: topology/%s-topo.xml, linked by components/customizations/%s.sh)"
 
 
@@ -188,10 +204,42 @@ def _azure(name: str, size: str, why: str) -> NcclProfile:
         False, "mlx5_", why, _AZ % size,
         corrected=(Correction("no NCCL_IB_HCA", "the rails' ports, where the host has rails",
                               "NCCL would use every RDMA device that it finds, and a virtual machine has one for accelerated "
-                              "networking too."),),
+                              "networking too."),
+                   Correction("NCCL_PXN_DISABLE=1, NCCL_MIN_NCHANNELS=32, NCCL_IB_QPS_PER_CONNECTION=4, NCCL_COLLNET_ENABLE=1 (AIA)",
+                              "left out", "AIA tunes them for its benchmark of ND v5; AZ's images, which every node boots, set none.")),
         needs=((f"{path} on the node: Azure's HPC images have it; on another image bring it, or leave the variable out by "
                f"nccl_overrides: {{NCCL_TOPO_FILE: null}}"),),
     )
+
+
+def _azure_grace(name: str, why: str) -> NcclProfile:
+    return NcclProfile(
+        name, ("infiniband",),
+        (NcclVariable("NCCL_IB_SL", "1", "Azure's validation of these sizes says that the fabric needs service level 1; NCCL's own is 0.",
+                      _AIA),),
+        False, "mlx5_", why, _AIA,
+        corrected=(
+            Correction("nothing (AZ: ndv6.sh writes no nccl.conf; AIA's values-gb300.yaml names no service level)", "NCCL_IB_SL=1",
+                       "Three pages of AIA name it (this one, its skill's text and inferenceX for GB300), none of Azure's says otherwise; "
+                       "null in nccl_overrides leaves it out."),
+            Correction("NCCL_MNNVL_ENABLE=1, NCCL_NVLS_ENABLE=1, NCCL_DMABUF_ENABLE=1, NCCL_NET_GDR_C2C=1 (AIA)", "left out",
+                       "The last two are NCCL's own defaults. 1 in place of NCCL's 2 (use it where it is there) ends a job with an error "
+                       "where its nodes are in two racks, or in none."),
+            Correction("NCCL_IGNORE_CPU_AFFINITY=1, NCCL_IB_QPS_PER_CONNECTION=4, NCCL_NET_GDR_LEVEL=PHB, NCCL_SHM_DISABLE=1 (AIA)",
+                       "left out", "AIA contradicts itself: its values-gb300.yaml takes the first two away as H100's, and sets none."),
+        ),
+        needs=("nvidia-imex on every node of a rack, for NVLink between them (verdict gpu.imex); without it NCCL takes InfiniBand",),
+    )
+
+
+# Clouds whose plugin takes the place of NCCL's transports. None is installed here, so that a profile can only set and refuse variables.
+_EFA = "EFA (aws-ofi-nccl, doc/efa-env-var.md)"
+_ONLY = "%s is yours to install and to keep up to date: nothing here installs, pins or checks it, this profile only sets variables"
+
+
+def _defeats(plugin: str) -> tuple[Exclusion, ...]:
+    return (Exclusion("NCCL_NET_PLUGIN", ("none",), f"none turns {plugin} off", "NCCL (src/plugin/net.cc)"),
+            Exclusion("NCCL_NET", ("IB", "Socket"), f"it forces NCCL's own transport in place of {plugin}", "NCCL (src/plugin/net.cc)"))
 
 
 def _efa_warning(name: str, why: str) -> Exclusion:
@@ -200,7 +248,7 @@ def _efa_warning(name: str, why: str) -> Exclusion:
 
 EFA = NcclProfile(
     "aws-efa", ("roce",), (), False, None,
-    "AWS with EFA: libfabric and the plugin aws-ofi-nccl, which sets what it needs by itself.", _EFA,
+    "AWS with EFA: libfabric and the plugin aws-ofi-nccl, which sets what it needs by itself. This profile only sets variables.", _EFA,
     corrected=(
         Correction("FI_PROVIDER=efa, FI_EFA_USE_DEVICE_RDMA=1, NCCL_PROTO=simple", "nothing is set",
                    "Needed up to aws-ofi-nccl 1.5 (FI_EFA_USE_DEVICE_RDMA: before 1.7); newer ones choose by themselves."),
@@ -210,8 +258,7 @@ EFA = NcclProfile(
     ),
     qos="none", transport="aws-ofi-nccl", node=(),
     excludes=(
-        Exclusion("NCCL_NET_PLUGIN", ("none",), "none turns aws-ofi-nccl off, and with it EFA", "NCCL (src/plugin/net.cc)"),
-        Exclusion("NCCL_NET", ("IB", "Socket"), "it forces NCCL's own transport in place of aws-ofi-nccl", "NCCL (src/plugin/net.cc)"),
+        *_defeats("aws-ofi-nccl"),
         _efa_warning("NCCL_BUFFSIZE", "leave it to the default"),
         _efa_warning("NCCL_PROTO", "only aws-ofi-nccl up to 1.5 needed it"),
         _efa_warning("NCCL_MIN_NCHANNELS", "more channels make messages smaller, and EFA is starved for data"),
@@ -219,8 +266,55 @@ EFA = NcclProfile(
         _efa_warning("NCCL_SOCKET_NTHREADS", "it is for NCCL's socket transport and does nothing on EFA"),
         _efa_warning("NCCL_NSOCKS_PERTHREAD", "it is for NCCL's socket transport and does nothing on EFA"),
     ),
-    needs=("libfabric and aws-ofi-nccl on every node or in the image (AWS's EFA installer has them)",
+    needs=(_ONLY % "AWS's EFA installer (the driver, libfabric and aws-ofi-nccl, on every node or in the image)",
            "rdma_fabric: roce, since EFA has no fabric of its own here, with rdma_qos_profile: none and no rails: no RoCE GIDs"),
+)
+
+_GIB = "GCT (examples/machine-learning/%s)"
+_TCPX = "GCT (examples/machine-learning/a3-highgpu-8g/nccl-tests/run-nccl-tests.sh), CEA (gpudirect-tcpx/nccl-config.yaml)"
+_MEGA = "CEA (gpudirect-tcpxo/README.md), GCT (examples/machine-learning/a3-megagpu-8g)"
+_SCRIPT = Correction("values of NCCL's variables, copied into jobs", "nothing is set: jobs source %s",
+                     "The values belong to a release of the plugin and change with it, and its checker refuses others (NVIDIA/aicr 422).")
+
+
+def _google(name: str, plugin: str, why: str, source: str, script: str, **more: Any) -> NcclProfile:
+    return NcclProfile(
+        name, ("roce",), more.get("variables", ()), False, more.get("prefix"), why, source, corrected=more["corrected"], qos="none",
+        transport=plugin, node=(SOCKET,), excludes=_defeats(plugin),
+        needs=(_ONLY % f"Google's plugin {plugin}, with the NCCL that it was built for,", script,
+               "rdma_fabric: roce, as Google has no fabric of its own here, with rdma_qos_profile: none: the plugin marks its traffic"))
+
+
+def _gib(name: str, directory: str, why: str) -> NcclProfile:
+    script = "/usr/local/gib/scripts/set_nccl_env.sh"
+    return _google(
+        name, "gIB", why, _GIB % directory, f"{script} sourced by every job, and /usr/local/gib/lib64 in its library path (nccl-gib)",
+        prefix="mlx5_", corrected=(
+            _SCRIPT._replace(instead=_SCRIPT.instead % script),
+            Correction("NCCL_NET=gIB", "nothing is set",
+                       "NCCL loads the plugin by itself where the library path has it; the name, set for all, ends every other job."),
+            Correction("NCCL_SOCKET_IFNAME=enp0s19,enp192s20", "the node's management interface, or rdma_bootstrap_interface",
+                       "Which interface that is, the node knows."),
+        ))
+
+
+_TCPX_WHY = "GPUDirect-TCPX is tuned for it; both of Google's lists have the same value."
+GOOGLE = (
+    _google("gcp-a3-high", "GPUDirect-TCPX", "Google's a3-highgpu-8g: H100, and four NICs that carry TCP out of GPU memory.", _TCPX,
+            "NCCL_GPUDIRECTTCPX_* (interfaces, CPUs and the socket of the receive daemon) in every job: they name that node's devices",
+            variables=tuple(NcclVariable(variable, value, _TCPX_WHY, "GCT, CEA (as above)") for variable, value in (
+                ("NCCL_CROSS_NIC", "0"), ("NCCL_PROTO", "Simple"), ("NCCL_NET_GDR_LEVEL", "PIX"), ("NCCL_P2P_PXN_LEVEL", "0"),
+                ("NCCL_P2P_NET_CHUNKSIZE", "524288"), ("NCCL_P2P_PCI_CHUNKSIZE", "524288"), ("NCCL_P2P_NVL_CHUNKSIZE", "1048576"),
+                ("NCCL_BUFFSIZE", "4194304"), ("NCCL_NSOCKS_PERTHREAD", "4"), ("NCCL_SOCKET_NTHREADS", "1"))),
+            corrected=(Correction("NCCL_ALGO=Ring (GCT), Ring,Tree (CEA)", "nothing is set", "The two contradict each other."),
+                       Correction("NCCL_DYNAMIC_CHUNK_SIZE=524288", "left out", "NCCL has no such variable."),
+                       Correction("NCCL_NET=GPUDirectTCPX_v7", "nothing is set",
+                                  "The name is that of one release of the plugin, and runs on one node must not have it (GCT)."))),
+    _google("gcp-a3-mega", "GPUDirect-TCPXO", "Google's a3-megagpu-8g: H100, and eight NICs that carry TCP out of GPU memory (FasTrak).",
+            _MEGA, "nccl-env-profile.sh of the plugin sourced by every job, NCCL_FASTRAK_* with the node's interfaces, and the daemon",
+            corrected=(_SCRIPT._replace(instead=_SCRIPT.instead % "the plugin's nccl-env-profile.sh"),)),
+    _gib("gcp-a3-ultra", "a3-ultragpu-8g", "Google's a3-ultragpu-8g: H200, and RoCE with the plugin gIB."),
+    _gib("gcp-a4", "a4-highgpu-8g", "Google's a4-highgpu-8g: B200, and RoCE with the plugin gIB."),
 )
 
 # Oracle Cloud's cluster networks, one a generation of GPUs. RoCE v2, DSCP 10 on priority 1.
@@ -288,13 +382,15 @@ _A100 = ("NCCL_DEBUG", "NCCL_IGNORE_CPU_AFFINITY", "NCCL_IB_QPS_PER_CONNECTION")
 _LATER = ("NCCL_DEBUG", "NCCL_IGNORE_CPU_AFFINITY", "NCCL_CUMEM_ENABLE", "NCCL_IB_TIMEOUT")
 
 NCCL_PROFILES: tuple[NcclProfile, ...] = (
-    ROCE, INFINIBAND, NATIVE, AIACC, SCNET,
+    ROCE, INFINIBAND, NATIVE, AIACC, SCNET, SPECTRUM_X,
     _azure("azure-ndv4", "ndv4", "Azure ND A100 v4: HDR InfiniBand by SR-IOV."),
-    _azure("azure-ndv5", "ndv5", "Azure ND H100 v5: NDR InfiniBand by SR-IOV."),
+    _azure("azure-ndv5", "ndv5", "Azure ND H100 v5 and ND H200 v5: NDR InfiniBand by SR-IOV."),
+    _azure_grace("azure-gb200", "Azure ND GB200 v6: NVLink inside a rack, NDR InfiniBand between racks."),
+    _azure_grace("azure-gb300", "Azure ND GB300 v6: NVLink inside a rack, InfiniBand between racks."),
     _oracle("oci-a100", "bm.gpu4.8, a100_b4.8", "Oracle's A100 shapes: BM.GPU4.8, BM.GPU.B4.8 and BM.GPU.A100-v2.8.", _A100, _CORRECTED),
     _oracle("oci-h100", "h100", "Oracle's BM.GPU.H100.8.", _LATER, _CORRECTED_LATER),
     _oracle("oci-h200", "h200", "Oracle's BM.GPU.H200.8.", _LATER, _CORRECTED_LATER),
     _oracle("oci-b200", "b200", "Oracle's BM.GPU.B200.8.", _LATER, _CORRECTED_LATER),
     _oracle("oci-b300", "b300", "Oracle's BM.GPU.B300.8.", _LATER, _CORRECTED_LATER),
-    EFA,
+    EFA, *GOOGLE,
 )

@@ -105,7 +105,7 @@ ROWS: tuple[Variable, ...] = (
     Variable("NCCL_NET_MERGE_POLICY", "enum", "ALL", "v2.30.7-1", "Constrain fusion by rail", ("ALL", "RAIL")),
     Variable("NCCL_NET_OPTIONAL_RECV_COMPLETION", "bool", "1", "v2.24.3-1", "Let receives skip completion where allowed"),
     Variable("NCCL_NET_OVERHEAD", "int", "-2 (auto)", "v2.18.1-1", "Tuning model network overhead"),
-    Variable("NCCL_NET_PLUGIN", "list", "unset", "v2.11.4-1", "External network plugin"),
+    Variable("NCCL_NET_PLUGIN", "list", "unset", "v2.11.4-1", "External network plugin: name (spcx: Spectrum-X's, in HPC-X), path or none"),
     Variable("NCCL_NET_PLUGIN_REF_COUNT", "bool", "0", "v2.26.2-1", "Keep reference count on net plugin"),
     Variable("NCCL_NET_SHARED_BUFFERS", "int", "-2 (auto)", "v2.8.3-1", "Share network buffers among send/recv peers (-2 auto)"),
     Variable("NCCL_NET_SHARED_COMMS", "bool", "1", "v2.12.7-1", "Share connections under PXN"),
@@ -142,7 +142,8 @@ ROWS: tuple[Variable, ...] = (
     Variable("NCCL_CHUNK_SIZE", "int", "0", "v2.12.7-1",
              "Override point-to-point/collective chunk size in bytes (0 = automatic; debugging)"),
     Variable("NCCL_COLLNET_ENABLE", "bool", "unset (communicator config decides)", "v2.6.4-1",
-             "Use the CollNet (in-network reduction) plugin"),
+             "CollNet, sums made by the switches (SHARP): needs nccl-rdma-sharp-plugins (HPC-X) in the library path, ConnectX-6 or later, "
+             "GPUDirect RDMA, Quantum switches of HDR or later, and SHARP's aggregation manager beside the subnet manager"),
     Variable("NCCL_COLLNET_NODE_THRESHOLD", "int", "2", "v2.9.9-1", "Minimum number of nodes for CollNet"),
     Variable("NCCL_COMM_BLOCKING", "bool", "unset (communicator config decides)", "v2.14.3-1", "Make NCCL calls blocking/non-blocking"),
     Variable("NCCL_COMM_ID", "string", "unset", "v2.3.5-5", "Address of the bootstrap root when no unique id is exchanged"),

@@ -8,7 +8,7 @@ import re
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import counter_verdicts
 from repo import ROOT
 
-NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware|nccl|topology|qos|ssh)\.[a-z_0-9]+"
+NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware|nccl|topology|qos|ssh|gds)\.[a-z_0-9]+"
 PLUGINS = ROOT / "plugins"
 SOURCES = [
     *(PLUGINS / "module_utils/checks").glob("*.py"),

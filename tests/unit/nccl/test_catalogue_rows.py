@@ -56,6 +56,14 @@ def test_a_row_is_explained_with_all_that_it_holds(row: Variable) -> None:
     assert ("deprecated" in told) == (row.deprecated is not None)
 
 
+def test_in_network_reduction_says_what_it_needs() -> None:
+    """SHARP is a plugin, switches and a manager, not a variable; Spectrum-X's plugin has a name."""
+    told = str(explanation("NCCL_COLLNET_ENABLE")["meaning"])
+    needs = ("SHARP", "nccl-rdma-sharp-plugins", "Quantum", "aggregation manager", "GPUDirect RDMA")
+    assert [word for word in needs if word not in told] == []
+    assert "spcx" in str(explanation("NCCL_NET_PLUGIN")["meaning"])
+
+
 BAD = {"int": ["true", "0,3,5,7", "yes", "10k", "010"], "bool": ["true", "yes", "2", "0,1"], "enum": ["nonsense", "true"]}
 GOOD = {"int": ["0", "22", "-1", "0x10"], "bool": ["0", "1"]}
 

@@ -45,6 +45,38 @@ def test_a_row_says_all_that_a_reader_must_know(profile: Any) -> None:
     assert all(len(set(names)) == len(names) in (8, 16) for _shape, names in profile.hcas)
 
 
+PLUGINS = [row for row in NCCL_PROFILES if row.transport and row.name != "erdma-aiacc"]
+
+
+@pytest.mark.parametrize("profile", PLUGINS, ids=lambda row: str(row.name))
+def test_a_plugin_that_nobody_installs_here_says_so(profile: Any) -> None:
+    """AWS's and Google's: variables, and the refusal of what turns the plugin off. NCCL_NET is left to NCCL."""
+    assert "nothing here installs, pins or checks it, this profile only sets variables" in profile.needs[0]
+    assert not {"NCCL_NET", "NCCL_NET_PLUGIN"} & {row.name for row in profile.variables}
+    for variable, value in (("NCCL_NET", "IB"), ("NCCL_NET", "Socket"), ("NCCL_NET_PLUGIN", "none")):
+        assert [item[:2] for item in judge(profile.name, nccl_overrides={variable: value})] == [("error", f"nccl_overrides.{variable}")]
+    assert [item[0] for item in judge(profile.name, qos_profile="dscp26-prio3")] == ["error"], "the plugin marks its own traffic"
+
+
+def test_which_clouds_have_a_profile() -> None:
+    names = {row.name for row in NCCL_PROFILES}
+    assert {row.name for row in PLUGINS} == {"aws-efa", "gcp-a3-high", "gcp-a3-mega", "gcp-a3-ultra", "gcp-a4"}
+    assert {name for name in names if name.startswith("azure")} == {"azure-ndv4", "azure-ndv5", "azure-gb200", "azure-gb300"}
+    assert "spectrum-x" in names
+
+
+@pytest.mark.parametrize(("name", "variable"), [
+    ("azure-gb300", "NCCL_MNNVL_ENABLE"), ("azure-gb200", "NCCL_NET_GDR_LEVEL"), ("gcp-a3-high", "NCCL_ALGO"), ("gcp-a4", "NCCL_NET"),
+    ("spectrum-x", "NCCL_IB_ADAPTIVE_ROUTING"), ("spectrum-x", "NCCL_NET_PLUGIN"),
+])  # fmt: skip
+def test_what_sources_say_and_nobody_sets_has_its_reason(name: str, variable: str) -> None:
+    """Sources that contradict each other, or a value for one job: no default, and the row says why."""
+    profile = nccl_profile(name)
+    assert profile is not None
+    assert variable not in {row.name for row in profile.variables}
+    assert [row.why for row in profile.corrected if variable in row.said] != []
+
+
 @pytest.mark.parametrize(("version", "said"), [("2.7.8", True), ("2.8.4", False), ("2.16.5", False), ("2.17.1", True), ("2.20.5", True)])
 def test_aiaccs_range_of_nccl(version: str, said: bool) -> None:
     found = judge("erdma-aiacc", nccl_install="distribution", nccl_version=version)

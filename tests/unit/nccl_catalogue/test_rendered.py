@@ -15,6 +15,9 @@ OCI = {**ROCE, "NCCL_IB_TC": "41", "NCCL_DEBUG": "WARN", "NCCL_IGNORE_CPU_AFFINI
 LATER = {**OCI, "NCCL_CUMEM_ENABLE": "0", "NCCL_IB_TIMEOUT": "22"}
 IB = {"NCCL_IB_HCA": "=" + ",".join(f"mlx5_{i}:1" for i in (0, 1, 2, 3, 4, 5, 9, 10)), "NCCL_SOCKET_IFNAME": "=eth0"}
 AZURE = {**IB, "NCCL_IB_PCI_RELAXED_ORDERING": "1", "NCCL_IGNORE_CPU_AFFINITY": "1"}
+TCPX = {"NCCL_SOCKET_IFNAME": "=eth0", "NCCL_CROSS_NIC": "0", "NCCL_PROTO": "Simple", "NCCL_NET_GDR_LEVEL": "PIX",
+        "NCCL_P2P_PXN_LEVEL": "0", "NCCL_P2P_NET_CHUNKSIZE": "524288", "NCCL_P2P_PCI_CHUNKSIZE": "524288",
+        "NCCL_P2P_NVL_CHUNKSIZE": "1048576", "NCCL_BUFFSIZE": "4194304", "NCCL_NSOCKS_PERTHREAD": "4", "NCCL_SOCKET_NTHREADS": "1"}
 # profile: (captured tree, what the inventory says beside it, what /etc/nccl.conf holds)
 EXPECTED: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
     "roce": ("doca8", {}, {**ROCE, "NCCL_IB_TIMEOUT": "22", "NCCL_IB_QPS_PER_CONNECTION": "4", "NCCL_IB_TC": "106"}),
@@ -33,6 +36,13 @@ EXPECTED: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
     "oci-h200": ("doca8", {"qos_profile": "oci-dscp10"}, LATER),
     "oci-b200": ("doca8", {"qos_profile": "oci-dscp10"}, LATER),
     "oci-b300": ("doca8", {"qos_profile": "oci-dscp10"}, LATER),
+    "azure-gb200": ("ib8", {}, {**IB, "NCCL_IB_SL": "1"}),
+    "azure-gb300": ("ib8", {}, {**IB, "NCCL_IB_SL": "1"}),
+    "spectrum-x": ("doca8", {}, {**ROCE, "NCCL_IB_TIMEOUT": "22", "NCCL_IB_TC": "106"}),
+    "gcp-a3-high": ("doca8", {"qos_profile": "none", "rails": []}, TCPX),
+    "gcp-a3-mega": ("doca8", {"qos_profile": "none", "rails": []}, {"NCCL_SOCKET_IFNAME": "=eth0"}),
+    "gcp-a3-ultra": ("doca8", {"qos_profile": "none"}, {"NCCL_SOCKET_IFNAME": "=eth0"}),
+    "gcp-a4": ("doca8", {"qos_profile": "none"}, {"NCCL_SOCKET_IFNAME": "=eth0"}),
     "aws-efa": ("doca8", {"qos_profile": "none", "rails": [], "bootstrap_interface": None}, {}),
 }
 
@@ -61,6 +71,14 @@ def test_a_plugins_profile_sets_only_the_named_interface(
     node = tree(captured)
     assert node.conf(nccl_profile=name, rails=[], **qos) == {"NCCL_SOCKET_IFNAME": "=eth0"}
     assert node.problems(nccl_profile=name, rails=[], bootstrap_interface=None, **qos) == [], "no interface is missed that nothing needs"
+
+
+@pytest.mark.parametrize("name", ["gcp-a3-high", "gcp-a3-mega", "gcp-a3-ultra", "gcp-a4"])
+def test_googles_nodes_bring_their_interface(name: str, tree: Callable[[str], Tree]) -> None:
+    """The one profile kind that adds the bootstrap interface and no device: its NICs have addresses that no bootstrap reaches."""
+    node, values = tree("doca8"), {"nccl_profile": name, "qos_profile": "none", "rails": [], "bootstrap_interface": None}
+    assert "NCCL_IB_HCA" not in node.conf(**values)
+    assert node.conf(**values)["NCCL_SOCKET_IFNAME"].startswith("=")
 
 
 def test_a_shapes_list_is_for_hosts_without_rails(tree: Callable[[str], Tree]) -> None:

@@ -212,6 +212,18 @@ def test_no_upgrade_lifts_the_cordon_of_a_search(cluster: Cluster, host: Kubectl
         assert (changed, found.closed, str(found.reason)[:len(SLOW)], found.by) == (False, True, SLOW, "other")
 
 
+def test_a_volcano_job_is_found_and_waited_for(cluster: Cluster, host: KubectlHost) -> None:
+    """Its pods have a controller of kind Job, of another API group, and a label of Volcano's own: no eviction ends them."""
+    cluster.pod("train-worker-0", "n1", "Job")
+    meta = cluster.pods["default", "train-worker-0"]["metadata"]
+    meta["ownerReferences"][0]["apiVersion"] = "batch.volcano.sh/v1alpha1"
+    meta["labels"] = {"volcano.sh/job-name": "train", "volcano.sh/job-namespace": "default", "volcano.sh/queue-name": "gpus"}
+    assert kubernetes.inspect_job(host, "default/train")["pods"] == ["uid-train-worker-0"]
+    [found], _changed = kubernetes.drain(host, ["n1"], RUN)
+    assert cluster.evicted == []
+    assert found.holders == ("pod default/train-worker-0 (of a Job) is waited for: nothing would start it again elsewhere",)
+
+
 @pytest.mark.parametrize("label", kubernetes.JOB_LABELS)
 def test_where_a_job_runs(cluster: Cluster, host: KubectlHost, label: str) -> None:
     for name, node in (("llm-0", "n1"), ("llm-1", "n2"), ("llm-2", "n2"), ("other", "n1")):
