@@ -21,7 +21,6 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import (
     AT_ONCE,
     Planned,
-    beside,
     client_limits,
     crossed_rails,
     no_server,
@@ -31,6 +30,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round imp
     ports_of,
     profile_of,
     sizes_of,
+    with_others,
 )
 from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
@@ -133,7 +133,7 @@ class ActionModule(StepAction):
             else:
                 limits = client_limits(spec, planned, started.get("rate_gbps"))
                 if together:
-                    limits = beside(limits, planned, result_of(variables, node, options["measured"]))
+                    limits = with_others(limits, planned, result_of(variables, node, options["measured"]))
                 # Ports and sizes are the server's: both ends must have the same, whatever the client's own variables say.
                 request.update(tests=started["client_tests"], options=started["options"], open_ports=started["open_ports"],
                                limits=as_dicts(limits))

@@ -22,6 +22,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 from .results import result_of
+from .speed.ceilings import perftest_gbps
+from .speed.machine import machine_of
 from .speed.perftest_limits import WRITE_LATENCY_US, bandwidth_limit
 
 SIZES = {
@@ -115,8 +117,26 @@ def client_limits(spec: Spec, planned: Planned, rate: Any) -> list[Limit]:
         gpu = test.gpu if test.gpu is not None else theirs.gpu  # memory of a GPU at one end is enough to be slower
         rails = [rail for rail in rows(planned.views[1].get("rails")) if (rail.get("hca"), rail.get("port")) == (test.hca, test.port)]
         ipv6 = spec.fabric == "roce" and any(":" in str(rail.get("address")) for rail in rails)
-        found.append(limit_of(spec, test._replace(gpu=gpu), min(mtus) if len(mtus) == 2 else None, own, ipv6=ipv6))
+        limit = limit_of(spec, test._replace(gpu=gpu), min(mtus) if len(mtus) == 2 else None, own, ipv6=ipv6)
+        if gpu is not None and limit.value is not None and own is not None and spec[gdr.KEY] is None:
+            whys = [gpu_apart(view, end, own, limit.value) for view, end in zip(planned.views, (theirs, test), strict=True)]
+            if why := next(filter(None, whys), ""):
+                limit = Limit(None, f"no threshold in the inventory ({gdr.KEY}), and no published figure is for this: {why}", unknown=True)
+        found.append(limit)
     return found
+
+
+def gpu_apart(view: View, test: Measurement, rate: float, floor: float) -> str:
+    """Why the published floors, of a GPU and an HCA below one switch, are none for these two; "" where they are."""
+    facts, pairs = mapping(view.get("facts")), rows(mapping(view.get("gpudirect")).get("pairs"))
+    pci = next((pair.get("gpu") for pair in pairs if pair.get("number") == test.gpu), None)
+    gpu, hca = next((row for row in rows(facts.get("gpus")) if row.get("pci") == pci), None), hca_of(view, test.hca)
+    if test.gpu is None or gpu is None:
+        return ""
+    if len({numa for row in (gpu, hca) if isinstance(numa := row.get("numa_node"), int) and numa >= 0}) == 2:
+        return f"GPU {pci} and {test.hca} are on different NUMA nodes"
+    most, limit = perftest_gbps(machine_of({"gpus": [gpu], "hcas": [hca]}, rails={test.hca: test.hca}, gbps=rate), test.hca, gpu=True)
+    return f"{limit} carries {most:g} Gb/s" if most is not None and most < floor else ""
 
 
 def hca_of(view: View, name: str) -> dict[str, Any]:
@@ -140,7 +160,7 @@ def placed(view: View, test: Measurement, proofs: dict[str, Any] | None) -> Meas
     return test._replace(gpu=pair["number"], dmabuf=found.get("path") == DMABUF)
 
 
-def beside(limits: Sequence[Limit], planned: Planned, alone: dict[str, Any] | None) -> list[Limit]:
+def with_others(limits: Sequence[Limit], planned: Planned, alone: dict[str, Any] | None) -> list[Limit]:
     """With what each rail had by itself (``alone``: the node's result of mode run) and what it shares with the others on either node."""
     found, (server, client) = [], planned.pair
     hcas = [[test.hca for test in tests] for tests in (planned.serving, planned.asking)]

@@ -273,16 +273,16 @@ def judge_figure(node: str, peer: str, test: Measurement, limit: Limit, found: O
     else:
         judge = at_least if test.name in BANDWIDTHS else at_most
         judged = judge(check, where, limit.value, found, KEY[test.name], "%s average in %s" % (tool, UNIT[test.name]))
-    notes = [limit.source] + (_together(limit, judged.status) if test.name == TOGETHER else [])
+    notes = [limit.source] + (_together(limit, judged.status, test.gpu is not None) if test.name == TOGETHER else [])
     memory = " from GPU memory" if test.gpu is not None else ""
     return judged._replace(message="%s%s (%s)" % (judged.message, memory, "; ".join(notes)))
 
 
-def _together(limit: Limit, status: str) -> List[str]:
+def _together(limit: Limit, status: str, gpu: bool) -> List[str]:
     """What a rail had by itself; where it is slow with the others, what it shares with them."""
     if limit.alone is None:
         return ["all rails at once; alone it had no figure"]
-    alone = "all rails at once; alone it had %s Gb/s" % number_text(limit.alone)
+    alone = "all rails at once; alone it had %s Gb/s%s" % (number_text(limit.alone), " from host memory" if gpu else "")
     if status != "fail" or limit.value is None:
         return [alone]
     return [alone, limit.shared] if limit.alone >= limit.value else [alone + ", which is too little too"]

@@ -137,6 +137,7 @@ def test_one_rail_is_not_measured_twice(monkeypatch: pytest.MonkeyPatch) -> None
     for mode, node in (("start", "n1"), ("run", "n2"), ("stop", "n1")):
         assert site.step(mode, node, together=True)["skipped"], mode
         assert site.asked == {}
+    assert not site.step("start", "n1", together="False").get("skipped"), "a template's False is a text where Ansible is old"
 
 
 def test_a_stop_tells_both_parts_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,3 +165,27 @@ def test_pairs_of_gpu_and_hca_have_their_floor(monkeypatch: pytest.MonkeyPatch) 
     assert [limit["value"] for limit in site.asked["limits"]] == [380, 380]
     site.step("gpudirect", "n1", inventory={"rdma_expect": {}})
     assert [(limit["value"], limit["unknown"]) for limit in site.asked["limits"]] == [(None, False)] * 2
+
+
+def link(speed: float) -> dict[str, Any]:
+    trained = {"speed_gts": speed, "width": 16, "best_speed_gts": speed, "best_width": 16}
+    return {"path": SWITCH[0], "links": [{"device": "x", "port": "y", **trained}]}
+
+
+@pytest.mark.parametrize(("gpu", "value", "why"), [
+    ({"numa_node": 0, "link": link(32.0)}, 360, "Azure"), ({"numa_node": 0, "link": None}, 360, "Azure"), ({"numa_node": -1}, 360, "Azure"),
+    ({"numa_node": 1, "link": link(32.0)}, None, "GPU 0000:10:00.0 and mlx5_0 are on different NUMA nodes"),
+    ({"numa_node": 0, "link": link(16.0)}, None, "PCIe 4.0 x16 of GPU 0000:10:00.0 carries 230.5 Gb/s"),
+])  # fmt: skip
+def test_floors_are_for_a_gpu_that_is_near(monkeypatch: pytest.MonkeyPatch, gpu: dict[str, Any], value: float | None, why: str) -> None:
+    """Those published are of a GPU and an HCA below one switch, on PCIe 5.0 where 400 Gb/s are asked."""
+    view = viewed(1, gpus=True)
+    view["facts"]["gpus"] = [{"pci": "0000:10:00.0", "name": "NVIDIA H100", **gpu}]
+    view["gpudirect"]["pairs"] = view["gpudirect"]["pairs"][:1]
+    site = Site(monkeypatch, node1=view)
+    site.step("gpudirect", "n1")
+    [limit] = site.asked["limits"]
+    assert (limit["value"], limit["unknown"]) == (value, value is None)
+    assert why in limit["source"]
+    site.step("gpudirect", "n1", inventory={"gpudirect_min_bandwidth_gbps": 200})
+    assert site.asked["limits"][0]["value"] == 200

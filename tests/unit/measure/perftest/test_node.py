@@ -150,7 +150,9 @@ def test_growing_counters_fail_at_the_stop(host: Node, bandwidth: Measurement) -
     (Limit(97, "validate_min_bandwidth_gbps"), "fail"), (Limit(None, "no threshold in the inventory"), "skipped"),
     (Limit(None, "the active MTU cannot be read", unknown=True), "unknown"),
 ])
-def test_without_a_threshold_a_figure_never_passes(host: Node, bandwidth: Measurement, limit: Limit, status: str) -> None:
+def test_without_a_threshold_a_figure_is_reported_and_never_passes(
+    host: Node, bandwidth: Measurement, limit: Limit, status: str
+) -> None:
     _verdicts, ports = perftest_node.start(host, "node2", "node1", [bandwidth], [], OPTIONS)
     verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], ports, OPTIONS, [limit])[0]
     assert (verdict.status, verdict.found) == (status, 96.42)

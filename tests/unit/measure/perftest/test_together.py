@@ -142,7 +142,8 @@ def test_verdicts_of_all_rails_at_once(found: float | None, limit: dict[str, Any
 
 
 def test_the_memory_is_said() -> None:
-    assert "from GPU memory" in together(95.0, alone=97.0, gpu=3).message
+    text = together(95.0, alone=97.0, gpu=3).message
+    assert "95 from GPU memory" in text and "alone it had 97 Gb/s from host memory" in text
 
 
 def test_the_command_has_the_gpu_and_a_port_of_its_own() -> None:
