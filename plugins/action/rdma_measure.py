@@ -10,21 +10,27 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import MEASURE
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import gdr
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import plan_tests
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.gdr_pairs import Pair
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import TESTS, TOGETHER, plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import probes
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import (
+    AT_ONCE,
+    Planned,
+    client_limits,
     crossed_rails,
-    limits_of,
     no_server,
     not_run,
     pair_of,
+    placed,
     ports_of,
     profile_of,
     sizes_of,
+    with_others,
 )
 from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
@@ -105,39 +111,53 @@ class ActionModule(StepAction):
         mode, pair = options["mode"], pair_of(options["schedule"], options["round"], node)
         if self._task.check_mode or pair is None or (mode == "run" and pair[1] != node):
             return {**result, "skipped": True, "skip_reason": "nothing to do for this node in this step"}
-        spec = host_spec(self._templar, variables)
-        server_rails, client_rails = (self._view(variables, name, options["check"])["rails"] for name in pair)
-        serving, asking, left_out = plan_tests(client_rails, server_rails, int(spec["validate_port"]),
-                                               crossed_rails(variables, options["ping"], pair))
+        spec, together = host_spec(self._templar, variables), bool(options["together"])
+        planned = self._planned(spec, pair, variables, options)
+        if together and len(planned.asking) < 2:
+            return {**result, "skipped": True, "skip_reason": "one rail by itself is all rails at once"}
         profile, why_not = profile_of(spec)
-        if profile is not None:  # without its class the traffic would ride the queue of everybody, which may drop
-            serving, asking = ([test._replace(tclass=profile.tc) for test in tests] for tests in (serving, asking))
         is_server = pair[0] == node
-        own = serving if is_server else asking
+        own, peer = planned.serving if is_server else planned.asking, pair[1] if is_server else pair[0]
         request = {
-            "node": node, "peer": pair[1] if is_server else pair[0], "serve": is_server, "tests": as_dicts(own),
-            "ports": ports_of(result_of(variables, node, options["check"]), own), "options": sizes_of(spec),
+            "node": node, "peer": f"{peer}, {AT_ONCE}" if together and mode == "stop" else peer, "serve": is_server,
+            "tests": as_dicts(own), "ports": ports_of(planned.views[not is_server], own), "options": sizes_of(spec),
             "lossless": list(profile.lossless) if profile is not None else [], "why_not": why_not,
         }
         extra: list[Verdict] = []
         if mode == "run":
             started = result_of(variables, pair[0], options["started"])
-            extra = [not_run(node, pair[0], rail, why) for rail, why in left_out]
+            extra = [] if together else [not_run(node, pair[0], rail, why) for rail, why in planned.left_out]
             if started is None:
-                extra += [no_server(node, pair[0], test) for test in asking]
+                extra += [no_server(node, pair[0], test) for test in planned.asking]
                 request["tests"] = []
             else:
+                limits = client_limits(spec, planned, started.get("rate_gbps"))
+                if together:
+                    limits = with_others(limits, planned, result_of(variables, node, options["measured"]))
                 # Ports and sizes are the server's: both ends must have the same, whatever the client's own variables say.
                 request.update(tests=started["client_tests"], options=started["options"], open_ports=started["open_ports"],
-                               **limits_of(spec))
+                               limits=as_dicts(limits))
         if request["tests"]:
             result.update(self._ask(mode, request, variables))
         result["changed"] = False
         result["verdicts"] = as_dicts(extra) + list(result.get("verdicts", []))
         if mode == "start" and is_server:
             result.setdefault("open_ports", [])
-            result.update(client_tests=as_dicts(asking), options=request["options"])
+            result.update(client_tests=as_dicts(planned.asking), options=request["options"], rate_gbps=spec.expect.get("rate_gbps"))
         return result
+
+    def _planned(self, spec: Spec, pair: tuple[str, str], variables: Result, options: Result) -> Planned:
+        """The tests of a pair as both of its nodes come to them."""
+        views = tuple(self._view(variables, name, options["check"]) for name in pair)
+        *both, left_out = plan_tests(views[1]["rails"], views[0]["rails"], int(spec["validate_port"]),
+                                     crossed_rails(variables, options["ping"], pair), (TOGETHER,) if options["together"] else TESTS)
+        profile, _why_not = profile_of(spec)
+        ends = []
+        for name, view, tests in zip(pair, views, both, strict=True):
+            own = [placed(view, test, result_of(variables, name, options["gpudirect"])) for test in tests]
+            # Without its class the traffic would ride the queue of everybody, which may drop.
+            ends.append([test._replace(tclass=profile.tc) for test in own] if profile is not None else own)
+        return Planned(pair, views, ends[0], ends[1], left_out)
 
     def _gpudirect(self, node: str, result: Result, variables: Result, options: Result) -> Result:
         """The near pairs of GPU and HCA that rdma_check found, or the verdict that says why nothing is measured."""
@@ -152,6 +172,9 @@ class ActionModule(StepAction):
             reason = f"not measured: {found['why_not']}"
             return {**result, "verdicts": as_dicts([verdict(gdr.CHECK, where, "skipped", None, None, reason)])}
         spec = host_spec(self._templar, variables)
-        request = {"node": node, "path": found["path"], "pairs": found["pairs"], "options": sizes_of(spec),
-                   "port": int(spec["validate_port"]), "minimum": spec[gdr.KEY]}
+        view, port = self._view(variables, node, options["check"]), int(spec["validate_port"])
+        tests = [gdr.loopback_test(Pair(**pair), found["path"], port) for pair in found["pairs"]]
+        limits = client_limits(spec, Planned((node, node), (view, view), tests, tests, []), None)
+        request = {"node": node, "path": found["path"], "pairs": found["pairs"], "options": sizes_of(spec), "port": port,
+                   "limits": as_dicts(limits)}
         return {**result, **self._ask("gpudirect", request, variables)}

@@ -14,13 +14,14 @@ description:
     smaller MTU on the way from a peer that is not reachable. It asks the kernel for its route, and on every Ethernet rail, by ARP or
     neighbour discovery, who else has the rail's address. Needs root and C(ping) of iputils. M(railwright.rdma.rdma_cluster), which sees all
     nodes, judges what it finds.
-  - V(start), V(run) and V(stop) are one round of C(ib_write_bw) and C(ib_read_lat) of perftest between the nodes of a pair, rail by rail.
-    The caller puts a barrier between them.
+  - V(start), V(run) and V(stop) are one round of C(ib_write_bw), C(ib_read_lat) and C(ib_write_lat) of perftest between the nodes of a
+    pair, rail by rail, or with O(together) of C(ib_write_bw) over all rails at once. The caller puts a barrier between them.
   - V(start) reads the counters of both nodes (errors, and on RoCE pauses, discards, marks and CNPs of the HCA port and its interfaces) and
     starts the servers on one of them. A server ends by itself after a bounded time, whatever becomes of the controller.
-  - V(run) runs the clients one after the other on the other node, and judges the average against the thresholds in the inventory. Without a
-    threshold the figure is V(skipped), never passed. On RoCE the traffic carries the traffic class of the inventory's QoS profile, as that
-    of NCCL does. eRDMA in driver mode default is iWARP, whose queue pairs only RDMA-CM connects (C(-R)).
+  - V(run) runs the clients one after the other on the other node, and judges the average against the thresholds in the inventory, else
+    against what the rate that the inventory expects carries. Without either the figure is V(skipped), never passed. On RoCE the traffic
+    carries the traffic class of the inventory's QoS profile, as that of NCCL does. eRDMA in driver mode default is iWARP, whose queue pairs
+    only RDMA-CM connects (C(-R)).
   - V(sample) runs clients as V(run) does and judges nothing. C(railwright isolate) asks for it over its own connection; no playbook can.
   - V(stop) ends the servers that V(start) recorded, and no other process, and judges the growth of the counters. Put it under C(always).
   - V(gpudirect) runs C(ib_write_bw) between the memory of a GPU and an HCA of the same node, for every pair that is near on the PCIe tree.
@@ -56,6 +57,16 @@ options:
     description:
       - The variable under which the result of V(ping) was registered on every host. For perftest.
       - Rails that it found on another rail's network are not measured.
+    type: str
+  together:
+    description: Measure all rails at once, from GPU memory where V(gpudirect) has shown that it works. For perftest.
+    type: bool
+    default: false
+  gpudirect:
+    description: The variable under which the result of V(gpudirect) was registered on every host. For O(together).
+    type: str
+  measured:
+    description: The variable under which the result of V(run) of one rail after the other was registered. For O(together).
     type: str
   count:
     description: Pings of a probe; one answer is enough.

@@ -31,6 +31,7 @@ FIRST: dict[str, Any] = {
     # As for the lab of `make demo`: the path is proved, not its speed.
     "validate_min_bandwidth_gbps": 0.01,
     "validate_max_latency_us": 20000,
+    "validate_max_write_latency_us": 20000,
     "validate_perftest_message_bytes": 65536,
     "validate_perftest_seconds": 5,
     "validate_timeout_s": 120,

@@ -8,7 +8,7 @@ from ..host.host import Host
 from ..measure import gdr, perftest_node
 from ..measure.gdr_pairs import Pair
 from ..measure.part_health import inspect_health
-from ..measure.perftest import Limits, Measurement, Options
+from ..measure.perftest import Limit, Measurement, Options
 from ..measure.ping import ping_probes
 from ..observe.traffic_counters import Watched
 from ..types import as_dicts
@@ -27,9 +27,8 @@ def start(host: Host, request: Request) -> Dict[str, Any]:
 
 
 def run_measurement(host: Host, request: Request) -> Dict[str, Any]:
-    limits = Limits(request["thresholds"], request["sources"])
     verdicts = perftest_node.run_clients(
-        host, request["node"], request["peer"], tests_of(request), request["open_ports"], options_of(request), limits)
+        host, request["node"], request["peer"], tests_of(request), request["open_ports"], options_of(request), limits_of(request))
     return {"verdicts": as_dicts(verdicts)}
 
 
@@ -46,7 +45,7 @@ def stop(host: Host, request: Request) -> Dict[str, Any]:
 
 def gpudirect(host: Host, request: Request) -> Dict[str, Any]:
     verdicts = gdr.measure(host, request["node"], request["path"], [Pair(**pair) for pair in request["pairs"]], options_of(request),
-                           request["port"], request["minimum"])
+                           request["port"], limits_of(request))
     return {"verdicts": as_dicts(verdicts)}
 
 
@@ -56,6 +55,10 @@ def health(host: Host, request: Request) -> Dict[str, Any]:
 
 def tests_of(request: Request) -> Any:
     return [Measurement(**test) for test in request["tests"]]
+
+
+def limits_of(request: Request) -> Any:
+    return [Limit(**limit) for limit in request["limits"]]
 
 
 def ports_of(request: Request) -> Any:

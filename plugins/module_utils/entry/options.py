@@ -39,7 +39,8 @@ FACTS: Options = {
 MEASURE: Options = {
     "mode": {"type": "str", "choices": ["ping", "start", "run", "sample", "stop", "gpudirect", "health"], "required": True},
     "schedule": {"type": "dict"},
-    **{name: {"type": "str"} for name in ("check", "started", "ping")},
+    **{name: {"type": "str"} for name in ("check", "started", "ping", "gpudirect", "measured")},
+    "together": {"type": "bool", "default": False},
     "round": {"type": "int", "default": 0},
     "count": {"type": "int", "default": 2},
     "wait": {"type": "int", "default": 1},

@@ -17,8 +17,8 @@ from ..rules.comparisons import VerdictSubject, number_text, verdict
 from ..rules.gpudirect import DMABUF
 from ..types import Verdict
 from .gdr_pairs import Pair
-from .perftest import TOOLS, Measurement, Options, arguments, figure, reason
-from .perftest_node import POLL_S, READY_S, RUN_DIR, Server, check_test, is_alive
+from .perftest import TOOLS, Limit, Measurement, Options, figure, reason
+from .perftest_node import POLL_S, RUN_DIR, Server, command, is_alive, ready_seconds
 
 CHECK = "gpudirect.traffic"
 KEY = "gpudirect_min_bandwidth_gbps"
@@ -28,15 +28,15 @@ HELP_SECONDS = 10.0
 
 
 def measure(
-    host: Host, node: str, path: str, pairs: Sequence[Pair], options: Options, port: int, minimum: Optional[float]
+    host: Host, node: str, path: str, pairs: Sequence[Pair], options: Options, port: int, limits: Sequence[Limit]
 ) -> List[Verdict]:
-    """A verdict for every pair, one after the other: two at once would share a GPU or an HCA."""
+    """A verdict for every pair, one after the other: two at once would share a GPU or an HCA. ``limits``: one for each pair."""
     tool = host.which(TOOLS[TEST])
     lacking = "it is not installed" if tool is None else missing_in(host.run([tool, "--help"], HELP_SECONDS).out, path)
     if lacking is not None or tool is None:
         why = "%s: %s; the path is set up, and nothing on this node can show that it works" % (TOOLS[TEST], lacking)
         return [verdict(CHECK, where_of(node, pair), "unproven", "traffic from GPU memory", None, why) for pair in pairs]
-    return [_judged(node, pair, minimum, *_pair(host, pair, path, tool, options, port)) for pair in pairs]
+    return [_judged(node, pair, limit, *_pair(host, loopback_test(pair, path, port), tool, options)) for pair, limit in zip(pairs, limits)]
 
 
 def missing_in(text: str, path: str) -> Optional[str]:
@@ -52,40 +52,36 @@ def where_of(node: str, pair: Pair) -> VerdictSubject:
     return VerdictSubject(node, pair.hca, pair.port, "GPU %s and %s" % (pair.gpu, pair.rail))
 
 
-def _judged(node: str, pair: Pair, minimum: Optional[float], found: Optional[float], why: str) -> Verdict:
-    where = where_of(node, pair)
+def _judged(node: str, pair: Pair, limit: Limit, found: Optional[float], why: str) -> Verdict:
+    where, minimum = where_of(node, pair), limit.value
     if found is None:
         return verdict(CHECK, where, "fail", "traffic from GPU memory" if minimum is None else minimum, None, "%s: %s" % (TOOLS[TEST], why))
     if minimum is None:
-        text = "%s Gb/s from GPU memory; no minimum in the inventory (%s)" % (number_text(found), KEY)
-        return verdict(CHECK, where, "pass", "traffic from GPU memory", found, text)
+        text = "%s Gb/s from GPU memory; %s" % (number_text(found), limit.source)
+        return verdict(CHECK, where, "unknown" if limit.unknown else "pass", "traffic from GPU memory", found, text)
     status, side = ("pass", "") if found >= minimum else ("fail", ", below %s" % number_text(minimum))
-    return verdict(CHECK, where, status, minimum, found, "%s Gb/s from GPU memory%s" % (number_text(found), side))
+    return verdict(CHECK, where, status, minimum, found, "%s Gb/s from GPU memory%s (%s)" % (number_text(found), side, limit.source))
 
 
-def command(host: Host, pair: Pair, path: str, tool: str, options: Options, port: int, server: Optional[str] = None) -> List[str]:
-    """Pinned to the HCA's NUMA node where that can be done: from the wrong one an 8-GPU node has been seen at a tenth."""
-    test = Measurement(TEST, pair.rail, pair.hca, pair.port, pair.gid_index, port, LOOPBACK)
-    check_test(test)
-    extra = ("--use_cuda=%d" % pair.number,) + (("--use_cuda_dmabuf",) if path == DMABUF else ())
-    known = pair.numa_node is not None and pair.numa_node >= 0  # -1: the firmware tells none
-    pinned = ["numactl", "-N", str(pair.numa_node)] if known and host.which("numactl") is not None else []
-    return ["env", "CUDA_DEVICE_ORDER=PCI_BUS_ID"] + pinned + list(arguments(test, options, tool, server, extra))
+def loopback_test(pair: Pair, path: str, port: int) -> Measurement:
+    return Measurement(TEST, pair.rail, pair.hca, pair.port, pair.gid_index, port, LOOPBACK, gpu=pair.number, dmabuf=path == DMABUF,
+                       numa_node=pair.numa_node)
 
 
-def _pair(host: Host, pair: Pair, path: str, tool: str, options: Options, port: int) -> Any:
+def _pair(host: Host, test: Measurement, tool: str, options: Options) -> Any:
     """(figure, "") or (None, why)."""
+    port = test.tcp_port
     if port in listening(host):
         return None, "TCP port %d is in use on this node; set validate_port to a free range" % port
     log = "%s/gdr-%d.log" % (RUN_DIR, port)
     host.write(log, "", 0o600)  # also makes the directory
-    argv = ["timeout", "-k", "5", str(options.timeout * 2)] + command(host, pair, path, tool, options, port)
+    argv = ["timeout", "-k", "5", str(options.timeout * 2)] + command(host, test, options, tool)
     server = Server(host.spawn(argv, log), "", argv)
     server = server._replace(started=start_time(host, server.pid) or "")
     try:
-        if not _comes_up(host, server, port):
+        if not _comes_up(host, server, test):
             return None, "the server did not come up: %s" % reason(1, host.read(log) or "", "", LOOPBACK)
-        result = host.run(command(host, pair, path, tool, options, port, LOOPBACK), float(options.timeout))
+        result = host.run(command(host, test, options, tool, LOOPBACK), float(options.timeout))
         found = figure(TEST, result.out, None) if result.ok else None
         return found, "" if found is not None else reason(result.rc, result.out, result.err, LOOPBACK)
     finally:
@@ -94,10 +90,10 @@ def _pair(host: Host, pair: Pair, path: str, tool: str, options: Options, port: 
         host.remove(log)
 
 
-def _comes_up(host: Host, server: Server, port: int) -> bool:
-    """CUDA is initialised before the server listens; waits for the slow one, not for the dead."""
-    deadline = time.monotonic() + READY_S * 2
-    while port not in listening(host):
+def _comes_up(host: Host, server: Server, test: Measurement) -> bool:
+    """Waits for the slow one, not for the dead."""
+    deadline = time.monotonic() + ready_seconds([test])
+    while test.tcp_port not in listening(host):
         if not is_alive(host, server) or time.monotonic() > deadline:
             return False
         time.sleep(POLL_S)

@@ -14,15 +14,18 @@ from ..formats.outside import number as number_of
 from ..rules.comparisons import VerdictSubject, at_least, at_most, number_text, verdict
 from ..types import Verdict
 
-TOOLS = {"write_bw": "ib_write_bw", "read_lat": "ib_read_lat"}
-TESTS = ("write_bw", "read_lat")
+TOGETHER = "together"  # write_bw of all rails of a node at once
+TOOLS = {"write_bw": "ib_write_bw", "read_lat": "ib_read_lat", "write_lat": "ib_write_lat", TOGETHER: "ib_write_bw"}
+TESTS = ("write_bw", "read_lat", "write_lat")  # of one rail after the other
+BANDWIDTHS = ("write_bw", TOGETHER)
 # The column of the table, and the key of the JSON report, that each test is judged by: the average, never
 # the peak (which is 0.00 with -D, and flatters otherwise).
-COLUMN = {"write_bw": "BW average[Gb/sec]", "read_lat": "t_avg[usec]"}
-JSON_KEY = {"write_bw": "BW_average", "read_lat": "t_avg"}
-CHECK = {"write_bw": "perftest.write_bw", "read_lat": "perftest.read_lat"}
-KEY = {"write_bw": "validate_min_bandwidth_gbps", "read_lat": "validate_max_latency_us"}
-UNIT = {"write_bw": "Gb/s", "read_lat": "us"}
+COLUMN = {name: "BW average[Gb/sec]" if name in BANDWIDTHS else "t_avg[usec]" for name in TOOLS}
+JSON_KEY = {name: "BW_average" if name in BANDWIDTHS else "t_avg" for name in TOOLS}
+CHECK = {"write_bw": "perftest.write_bw", "read_lat": "perftest.read_lat", "write_lat": "perftest.write_lat", TOGETHER: "perftest.together"}
+KEY = {"write_bw": "validate_min_bandwidth_gbps", "read_lat": "validate_max_latency_us", "write_lat": "validate_max_write_latency_us",
+       TOGETHER: "validate_min_bandwidth_gbps"}
+UNIT = {name: "Gb/s" if name in BANDWIDTHS else "us" for name in TOOLS}
 LATENCY_BYTES = 2  # perftest's own default for latency
 
 HEADER = re.compile(
@@ -35,7 +38,7 @@ Pair = Tuple[str, str]
 class Measurement(NamedTuple):
     """One test of one rail between a server and a client."""
 
-    name: str  # write_bw or read_lat
+    name: str  # of TOOLS
     rail: str  # label on the client, for people
     hca: str
     port: int
@@ -44,6 +47,9 @@ class Measurement(NamedTuple):
     address: str  # where the server listens
     tclass: Optional[int] = None  # the traffic class of the site's QoS profile; None: the queue of everybody
     rdma_cm: bool = False  # RDMA-CM connects the queue pairs: iWARP, which eRDMA is in mode default, knows no other way
+    gpu: Optional[int] = None  # whose memory the data are in, by its PCI address's place in their order; None: the host's
+    dmabuf: bool = False  # the way into GPU memory
+    numa_node: Optional[int] = None  # of the HCA, where the tool is to run
 
 
 class Options(NamedTuple):
@@ -86,7 +92,7 @@ def pairs(nodes: Sequence[str], rounds: Optional[int] = None) -> List[List[Pair]
 
 def tcp_port(base: int, index: int, name: str) -> int:
     """Every rail and test has a port of its own, the same on every node, so a late server cannot meet the wrong client."""
-    return base + index * len(TESTS) + TESTS.index(name)
+    return base + index * len(TOOLS) + list(TOOLS).index(name)
 
 
 Rails = Sequence[Mapping[str, Any]]
@@ -95,7 +101,7 @@ CROSSED = "the two ends are on different networks: one hears another rail of the
 
 
 def plan_tests(
-    client_rails: Rails, server_rails: Rails, base: int, crossed: Sequence[str] = ()
+    client_rails: Rails, server_rails: Rails, base: int, crossed: Sequence[str] = (), names: Sequence[str] = TESTS
 ) -> Tuple[List[Measurement], List[Measurement], List[Tuple[str, str]]]:
     """(tests as the server runs them, tests as the client runs them, rails left out with the reason). Rails are paired by name.
 
@@ -116,7 +122,7 @@ def plan_tests(
         address = str(theirs["address"] or exchange)
         if ":" in address and theirs.get("exchange") and not rail.get("rdma_cm"):
             address = str(theirs["exchange"])  # IPv4: perftest 4.5 (Debian 12) knows no --ipv6-addr
-        for name in TESTS:
+        for name in names:
             port = tcp_port(base, index, name)
             serving.append(_measurement(name, theirs, port, address))
             asking.append(_measurement(name, rail, port, address))
@@ -162,7 +168,9 @@ def arguments(test: Measurement, options: Options, tool: str, server: Optional[s
         argv.append("--tclass=%d" % test.tclass)
     if ":" in test.address:
         argv.append("--ipv6-addr")
-    if test.name == "write_bw":
+    if test.gpu is not None:
+        argv += ["--use_cuda=%d" % test.gpu] + (["--use_cuda_dmabuf"] if test.dmabuf else [])
+    if test.name in BANDWIDTHS:
         argv += ["--report_gbits", "-s", str(options.message_bytes), "-q", str(options.queue_pairs), "-D", str(options.seconds)]
     else:
         argv += ["-s", str(LATENCY_BYTES), "-n", str(options.iterations)]
@@ -236,27 +244,45 @@ def stalled(rc: int, out: str, err: str) -> bool:
     return rc in (124, 137) or "Failed status 12" in out + err  # IBV_WC_RETRY_EXC_ERR, as perftest prints every completion's error
 
 
-class Limits(NamedTuple):
-    """By inventory key: the threshold, and what the catalogue says where the inventory has none (its source, or why there is none)."""
+class Limit(NamedTuple):
+    """What one test is judged by. ``source``: where it is from, or why there is none. ``unknown``: it is expected, and cannot be told.
 
-    thresholds: Mapping[str, Optional[float]]
-    sources: Mapping[str, str]
+    Of a rail that is measured with all others: ``alone``, its figure by itself, and ``shared``, what the facts show it to share.
+    """
+
+    value: Optional[float]
+    source: str
+    unknown: bool = False
+    alone: Optional[float] = None
+    shared: str = ""
 
 
 def where_of(node: str, test: Measurement, peer: str) -> VerdictSubject:
     return VerdictSubject(node, test.hca, test.port, "%s to %s" % (test.rail, peer))
 
 
-def judge_figure(node: str, peer: str, test: Measurement, limits: Limits, found: Optional[float], why: str) -> Verdict:
+def judge_figure(node: str, peer: str, test: Measurement, limit: Limit, found: Optional[float], why: str) -> Verdict:
     """One test. Without a figure it failed, and ``why`` says how: a connection that does not come up needs no threshold."""
-    check, where, limit = CHECK[test.name], where_of(node, test, peer), limits.thresholds.get(KEY[test.name])
-    source = limits.sources.get(KEY[test.name])
+    check, where, tool = CHECK[test.name], where_of(node, test, peer), TOOLS[test.name]
     if found is None:
-        expected = number_text(limit) if limit is not None else "a result"
-        return verdict(check, where, "fail", expected, None, "%s: %s" % (TOOLS[test.name], why))
-    if limit is None:
-        return verdict(check, where, "skipped", None, found, "%s %s measured; no threshold in the inventory (%s)%s" % (
-            number_text(found), UNIT[test.name], KEY[test.name], ", and " + source if source else ""))
-    judge = at_least if test.name == "write_bw" else at_most
-    judged = judge(check, where, limit, found, KEY[test.name], "%s average in %s" % (TOOLS[test.name], UNIT[test.name]))
-    return judged._replace(message="%s (%s)" % (judged.message, source)) if source else judged
+        expected = number_text(limit.value) if limit.value is not None else "a result"
+        return verdict(check, where, "fail", expected, None, "%s: %s" % (tool, why))
+    if limit.value is None:
+        judged = verdict(check, where, "unknown" if limit.unknown else "skipped", None, found, "%s %s measured" % (
+            number_text(found), UNIT[test.name]))
+    else:
+        judge = at_least if test.name in BANDWIDTHS else at_most
+        judged = judge(check, where, limit.value, found, KEY[test.name], "%s average in %s" % (tool, UNIT[test.name]))
+    notes = [limit.source] + (_together(limit, judged.status, test.gpu is not None) if test.name == TOGETHER else [])
+    memory = " from GPU memory" if test.gpu is not None else ""
+    return judged._replace(message="%s%s (%s)" % (judged.message, memory, "; ".join(notes)))
+
+
+def _together(limit: Limit, status: str, gpu: bool) -> List[str]:
+    """What a rail had by itself; where it is slow with the others, what it shares with them."""
+    if limit.alone is None:
+        return ["all rails at once; alone it had no figure"]
+    alone = "all rails at once; alone it had %s Gb/s%s" % (number_text(limit.alone), " from host memory" if gpu else "")
+    if status != "fail" or limit.value is None:
+        return [alone]
+    return [alone, limit.shared] if limit.alone >= limit.value else [alone + ", which is too little too"]

@@ -21,13 +21,14 @@ from ..observe.tcp_ports import listening
 from ..observe.traffic_counters import Watched
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
-from .perftest import TOOLS, Limits, Measurement, Options, arguments, figure, judge_figure, life_time, reason, stalled, where_of
+from .perftest import TOGETHER, TOOLS, Limit, Measurement, Options, arguments, figure, judge_figure, life_time, reason, stalled, where_of
 from .rail_counters import counters_before, judge_growth
 
 RUN_DIR = "/run/railwright"
 RECORD = RUN_DIR + "/perftest.json"
 READY_S = 20.0  # a server listens within milliseconds on hardware; an emulated node needs seconds
 POLL_S = 0.1
+LOG_LIMIT = 256 * 1024  # bytes of what a client says
 CM_SETTLE_S = 3.0  # a listener of RDMA-CM is in no table of /proc: a server that is alive after this has one
 EACH = ("-Q", "1")  # every message completes: by the hundred, as is perftest's way, a second of a slow link is a handful of steps
 DEVICE = re.compile(r"^[A-Za-z0-9_.\-]{1,64}$")
@@ -61,6 +62,17 @@ def check_test(test: Measurement) -> None:
         raise RailwrightError("unknown test %r; known: %s" % (test.name, ", ".join(sorted(TOOLS))))
 
 
+def command(
+    host: Host, test: Measurement, options: Options, tool: str, server: Optional[str] = None, extra: Tuple[str, ...] = ()
+) -> List[str]:
+    """Pinned to the HCA's NUMA node where that can be done: from the wrong one an 8-GPU node has been seen at a tenth."""
+    check_test(test)
+    known = test.numa_node is not None and test.numa_node >= 0  # -1: the firmware tells none
+    pinned = ["numactl", "-N", str(test.numa_node)] if known and host.which("numactl") is not None else []
+    ordered = ["env", "CUDA_DEVICE_ORDER=PCI_BUS_ID"] if test.gpu is not None else []
+    return ordered + pinned + list(arguments(test, options, tool, server, extra))
+
+
 def start(
     host: Host, node: str, peer: str, tests: Sequence[Measurement], ports: Sequence[Watched], options: Options
 ) -> Tuple[List[Verdict], List[int]]:
@@ -81,18 +93,24 @@ def start(
             verdicts.append(_not_started(node, peer, test, why))
             continue
         log = "%s/server-%d.log" % (RUN_DIR, test.tcp_port)
-        argv = ["timeout", "-k", "5", str(life_time(tests, options))] + list(arguments(test, options, str(host.which(TOOLS[test.name]))))
-        pid = host.spawn(argv, log)
-        server = Server(pid, start_time(host, pid) or "", argv)
-        started.append((test, server, log))
-        record["servers"].append(server._asdict())
-        host.write(RECORD, json.dumps(record), 0o600)
+        argv = ["timeout", "-k", "5", str(life_time(tests, options))] + command(host, test, options, str(host.which(TOOLS[test.name])))
+        started.append((test, _spawn(host, argv, log, record), log))
     open_ports = _wait(host, [item for item in started if not item[0].rdma_cm])
     open_ports += _settle(host, [item for item in started if item[0].rdma_cm])
     for test, _server, log in started:
         if test.tcp_port not in open_ports:
-            verdicts.append(_not_started(node, peer, test, "did not listen within %g s: %s" % (READY_S, _last_line(host.read(log)))))
+            why = "did not listen within %g s: %s" % (ready_seconds(tests), _last_line(host.read(log)))
+            verdicts.append(_not_started(node, peer, test, why))
     return verdicts, open_ports
+
+
+def _spawn(host: Host, argv: List[str], log: str, record: Dict[str, Any]) -> Server:
+    """Recorded, so that ``stop`` ends it."""
+    pid = host.spawn(argv, log)
+    server = Server(pid, start_time(host, pid) or "", argv)
+    record["servers"].append(server._asdict())
+    host.write(RECORD, json.dumps(record), 0o600)
+    return server
 
 
 def _why_not(host: Host, test: Measurement, taken: Sequence[int]) -> Optional[str]:
@@ -109,9 +127,14 @@ def _not_started(node: str, peer: str, test: Measurement, why: str) -> Verdict:
     return verdict("perftest.server", where, "fail", expected, None, why)
 
 
+def ready_seconds(tests: Sequence[Measurement]) -> float:
+    """CUDA is initialised before a server listens."""
+    return READY_S * 2 if any(test.gpu is not None for test in tests) else READY_S
+
+
 def _wait(host: Host, started: Sequence[Tuple[Measurement, Server, str]]) -> List[int]:
     """The ports that listen; waits for the slow ones, not for the dead."""
-    deadline = time.monotonic() + READY_S
+    deadline = time.monotonic() + ready_seconds([test for test, _server, _log in started])
     while True:
         ports = listening(host)
         waiting = [server for test, server, _log in started if test.tcp_port not in ports and is_alive(host, server)]
@@ -128,27 +151,52 @@ def _settle(host: Host, started: Sequence[Tuple[Measurement, Server, str]]) -> L
 
 
 def run_clients(
-    host: Host, node: str, peer: str, tests: Sequence[Measurement], open_ports: Sequence[int], options: Options, limits: Limits
+    host: Host, node: str, peer: str, tests: Sequence[Measurement], open_ports: Sequence[int], options: Options, limits: Sequence[Limit]
 ) -> List[Verdict]:
-    """One after the other, so that a figure is one rail's own."""
-    verdicts = []
-    for test in tests:
+    """One after the other, so that a figure is one rail's own; those of TOGETHER at once. ``limits``: one for each test."""
+    verdicts, ready = [], []
+    for test, limit in zip(tests, limits):
         check_test(test)
         if test.tcp_port not in open_ports:
             verdicts.append(verdict("perftest." + test.name, where_of(node, test, peer), "unknown", "a result", None,
                                     "not run: no server on %s (see its verdict perftest.server)" % peer))
-            continue
-        tool = host.which(TOOLS[test.name])
-        if tool is None:
-            verdicts.append(judge_figure(node, peer, test, limits, None, "not installed"))
-            continue
-        verdicts.append(_client(host, node, peer, test, tool, options, limits))
-    return verdicts
+        elif host.which(TOOLS[test.name]) is None:
+            verdicts.append(judge_figure(node, peer, test, limit, None, "not installed"))
+        elif test.name == TOGETHER:
+            ready.append((test, limit))
+        else:
+            sample = _sample(host, peer, test, str(host.which(TOOLS[test.name])), options)
+            verdicts.append(judge_figure(node, peer, test, limit, sample.figure, sample.why))
+    samples = _sample_at_once(host, peer, [test for test, _limit in ready], options)
+    return verdicts + [judge_figure(node, peer, test, limit, sample.figure, sample.why) for (test, limit), sample in zip(ready, samples)]
 
 
-def _client(host: Host, node: str, peer: str, test: Measurement, tool: str, options: Options, limits: Limits) -> Verdict:
-    sample = _sample(host, peer, test, tool, options)
-    return judge_figure(node, peer, test, limits, sample.figure, sample.why)
+def _sample_at_once(host: Host, peer: str, tests: Sequence[Measurement], options: Options) -> List[Sample]:
+    """Clients end by themselves as servers do, and are recorded as these are: one that goes on too long is ended here, else by ``stop``."""
+    record = read_record(host)
+    record["servers"] = rows(record.get("servers"))
+    running: List[Tuple[Measurement, Server, str]] = []
+    samples = []
+    deadline = time.monotonic() + options.timeout
+    try:
+        for test in tests:
+            log = "%s/client-%d.log" % (RUN_DIR, test.tcp_port)
+            host.write(log, "", 0o600)
+            own = command(host, test, options, str(host.which(TOOLS[test.name])), test.address)
+            running.append((test, _spawn(host, ["timeout", "-k", "5", str(options.timeout + 5)] + own, log, record), log))
+        while time.monotonic() < deadline and any(is_alive(host, server) for _test, server, _log in running):
+            time.sleep(POLL_S)
+    finally:
+        late = [is_alive(host, server) for _test, server, _log in running]
+        for (test, server, log), over in zip(running, late):
+            if over:
+                host.signal_group(server.pid, signal.SIGTERM)
+            text = host.read(log, LOG_LIMIT) or ""
+            host.remove(log)
+            found = None if over else figure(test.name, text, None)
+            why = reason(124 if over else 1, text, "", "%s (%s)" % (peer, test.address))
+            samples.append(Sample(found, "" if found is not None else why, over or stalled(1, text, "")))
+    return samples
 
 
 def sample_clients(
@@ -172,7 +220,7 @@ def _sample(host: Host, peer: str, test: Measurement, tool: str, options: Option
     json_options = ("--out_json", "--out_json_file=" + report) if "--out_json_file" in host.run([tool, "--help"], timeout=10).out else ()
     host.write(report, "", 0o600)  # also makes the directory; an old report must not be read as a new one
     try:
-        result = host.run(arguments(test, options, tool, test.address, extra + json_options), timeout=float(options.timeout))
+        result = host.run(command(host, test, options, tool, test.address, extra + json_options), timeout=float(options.timeout))
         found = figure(test.name, result.out, host.read(report)) if result.ok else None
     finally:
         host.remove(report)

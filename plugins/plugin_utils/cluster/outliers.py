@@ -9,14 +9,14 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import CHECK, UNIT
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import BANDWIDTHS, CHECK, UNIT
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, number_text, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 PEERS = 8  # with fewer a median says little
 DISTANCE = 5.0  # scaled MADs
 SCALE = 1.4826  # of a MAD to the deviation of a normal distribution
-WORSE = {"write_bw": 0.03, "read_lat": 0.10}  # of the median, at least: less is nobody's loss
+WORSE = {"write_bw": 0.03, "together": 0.03, "read_lat": 0.10, "write_lat": 0.10}  # of the median, at least: less is nobody's loss
 MOST = 16  # that are named, of one kind
 
 
@@ -51,7 +51,7 @@ def judge_outliers(nodes: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Ma
             kinds.setdefault((tests[item["check"]], kind), []).append(item)
     found: list[Verdict] = []
     for (test, kind), alike in sorted(kinds.items()):
-        found += judge_alike(Kind(CHECK[test], kind, UNIT[test], WORSE[test], low_is_bad=test == "write_bw"), alike)
+        found += judge_alike(Kind(CHECK[test], kind, UNIT[test], WORSE[test], low_is_bad=test in BANDWIDTHS), alike)
     return found
 
 

@@ -70,8 +70,9 @@ GPUDIRECT = (
     Key("gpudirect_traffic", "bool", True, "Let validation prove it with ib_write_bw from GPU memory, where perftest is built with CUDA.",
         "AZ (ib_write_bw --use_cuda for every GPU and HCA)"),
     Key("gpudirect_min_bandwidth_gbps", "number", None,
-        "Average ib_write_bw in Gb/s from GPU memory that every pair of GPU and HCA must reach. Unset: measured and reported, not judged.",
-        "AZ (180 of 200G, 380 of 400G with H100, 360 with H200)", minimum=0, maximum=10000, example=380),
+        "Average ib_write_bw in Gb/s from GPU memory that every pair of GPU and HCA must reach, and every rail with all others. Unset: "
+        "0.9 of rdma_expect.rate_gbps; else measured and reported, not judged.",
+        "AZ (180 of 200G, 380 of 400G with H100, 360 with H200, all HCAs at once)", minimum=0, maximum=10000, example=380),
 )
 
 NIC_FIRMWARE = (

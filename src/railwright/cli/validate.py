@@ -23,7 +23,7 @@ Examples:
   railwright validate -i mycluster --no-perftest --format json
 """
 
-PERFTEST_HELP = "Measure with ib_write_bw and ib_read_lat between nodes. Default: as the inventory says."
+PERFTEST_HELP = "Measure with perftest between nodes, rail by rail and all at once. Default: as the inventory says."
 Perftest = Annotated[bool | None, option("--perftest/--no-perftest", help=PERFTEST_HELP)]
 All = Annotated[bool, typer.Option("--all", "-a", help="Show the verdicts that passed, too.")]
 

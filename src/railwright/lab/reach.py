@@ -34,6 +34,7 @@ rdma_expect:
 # Far below any hardware: two emulated machines share a few cores. These prove the path, not its speed.
 validate_min_bandwidth_gbps: 0.01
 validate_max_latency_us: 20000
+validate_max_write_latency_us: 20000
 # A message of 1 MiB, the default, takes an emulated machine longer than a queue pair waits for its acknowledgement.
 validate_perftest_message_bytes: 65536
 validate_perftest_seconds: 5

@@ -11,7 +11,7 @@ from railwright.report import bench as rows
 from railwright.report import burn_in
 from railwright.report import isolate as search
 from railwright.report.cases import Case
-from railwright.report.network import counters, reachability
+from railwright.report.network import bandwidth, counters, reachability
 from railwright.report.plot import Plot
 from railwright.report.text import markdown_cell, markdown_table, short
 from railwright.runs import Run
@@ -43,7 +43,7 @@ def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
         if chosen:
             title = "Drift" if (result, run.verb) == ("failed", "plan") else TITLES[result]
             lines += ["", f"## {title} ({len(chosen)})", "", *_cases(chosen)]
-    lines += reachability(run.reachability) + counters(run.traffic)
+    lines += reachability(run.reachability) + bandwidth(run.verdicts) + counters(run.traffic)
     if (found := search.document_of(run)) is not None:
         lines += search.section(found)
     if (burnt := burn_in.document_of(run)) is not None:

@@ -11,6 +11,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import counter_verdicts as qos
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import SEQUENCE
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import CHECK, TOGETHER
 from railwright.report.bench import figure
 from railwright.report.text import markdown_table
 
@@ -113,3 +114,20 @@ def counters(traffic: Iterable[Object]) -> list[str]:
     """The section of report.md; [] without figures."""
     table = rows(traffic)
     return ["", "## Counters while traffic ran", "", *markdown_table(HEADER, table)] if table else []
+
+
+BANDWIDTH = ("Node", "Rail", "HCA", "Gb/s alone", "at least", "Gb/s with all rails", "at least")
+
+
+def bandwidth(verdicts: Iterable[Object]) -> list[str]:
+    """Each rail by itself and with all others; [] where nothing was measured with all others."""
+    ways, measured = (CHECK["write_bw"], CHECK[TOGETHER]), dict[tuple[str, ...], dict[str, Object]]()
+    for item in verdicts:
+        if item.get("check") in ways:
+            place = (str(item.get("node")), str(item.get("subject")), f"{item.get('hca')}/{item.get('port')}")
+            measured.setdefault(place, {})[str(item["check"])] = item
+    if not any(ways[1] in both for both in measured.values()):
+        return []
+    table = [(*place, *(figure(both.get(way, {}).get(key)) for way in ways for key in ("found", "expected")))
+             for place, both in sorted(measured.items())]
+    return ["", "## Bandwidth of rails", "", *markdown_table(BANDWIDTH, table)]

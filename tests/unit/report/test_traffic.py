@@ -61,3 +61,16 @@ def test_a_cut_document_still_gives_a_row() -> None:
     cut = {"rail": "r", "hca": "h", "seconds": float("nan"), "interfaces": 7, "counters": {"np_cnp_sent": 1e300}}
     (kept,) = traffic_document([cut], "n1")
     assert row(kept)["Seconds"] == "-" and row(kept)["HCA"] == "h/None"
+
+
+def test_each_rail_has_its_figure_alone_and_with_all_others() -> None:
+    base = {"node": "n1", "hca": "mlx5_0", "port": 1, "subject": "rail0 (eth1) to n2", "expected": 384.0, "message": ""}
+    both = [{**base, "check": check, "status": status, "found": found}
+            for check, status, found in (("perftest.write_bw", "pass", 391.2), ("perftest.together", "fail", 196.0))]
+    one = run(verdicts=[*both, {**both[0], "node": "n0", "hca": HOSTILE[1]}])
+    section = as_markdown(one, cases_of(one)).partition("## Bandwidth of rails\n\n")[2].splitlines()
+    assert section[0] == "| Node | Rail | HCA | Gb/s alone | at least | Gb/s with all rails | at least |"
+    assert section[2].startswith("| n0 |") and section[2].endswith("| 391.20 | 384.00 | - | - |")
+    assert section[3] == "| n1 | rail0 (eth1) to n2 | mlx5\\_0/1 | 391.20 | 384.00 | 196.00 | 384.00 |"
+    assert [item["found"] for item in one.as_dict()["verdicts"]] == [391.2, 196.0, 391.2]
+    assert "Bandwidth of rails" not in as_markdown(run(verdicts=both[:1]), [])

@@ -9,10 +9,10 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import erdma_instances
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import ERDMA_INSTANCES, busbw_floor, device_floor
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limits, Measurement, judge_figure
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limit, Measurement, judge_figure
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Erdma, Site, floor_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import limits_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import limit_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import machine_of
 from field_specs import build_spec
 from repo import ROOT
@@ -92,29 +92,32 @@ def test_keys_of_erdma_are_errors_on_another_fabric(key: str, value: Any) -> Non
     assert [item.key for item in findings if item.severity == "error"] == [key]
 
 
+def limit(**keys: Any) -> Limit:
+    return limit_of(spec_of(**keys), TEST, 1024, None)
+
+
 def test_bandwidth_comes_from_inventory_then_type_then_nobody() -> None:
-    assert limits_of(spec_of(**{KEY: 50}, erdma_instance_type=EBMGN7EX)) == {
-        "thresholds": {KEY: 50, "validate_max_latency_us": None}, "sources": {}}  # fmt: skip
-    of_type = limits_of(spec_of(erdma_instance_type=EBMGN7EX))
-    assert of_type["thresholds"][KEY] == 68.0
-    assert "0.85 of the 80 Gb/s of one device" in of_type["sources"][KEY]
-    assert limits_of(spec_of(erdma_instance_type=UNKNOWN))["thresholds"][KEY] is None
-    assert limits_of(spec_of())["sources"] == {KEY: "erdma_instance_type is not set"}
+    assert limit(**{KEY: 50}, erdma_instance_type=EBMGN7EX) == Limit(50, KEY)
+    of_type = limit(erdma_instance_type=EBMGN7EX)
+    assert (of_type.value, of_type.unknown) == (68.0, False)
+    assert "0.85 of the 80 Gb/s of one device" in of_type.source
+    assert limit(erdma_instance_type=UNKNOWN).value is None
+    assert limit() == Limit(None, f"no threshold in the inventory ({KEY}), and erdma_instance_type is not set")
+    assert limit_of(spec_of(expect={"rate_gbps": 80}), TEST, 1024, 80.0).value is None, "sysfs and the inventory say no rate of eRDMA"
     spec, _findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": []}, "n1")
     assert spec is not None
-    assert limits_of(spec)["sources"] == {}
+    assert limit_of(spec, TEST, 4096, None) == Limit(None, f"no threshold in the inventory ({KEY})")
 
 
 @pytest.mark.parametrize(("found", "status"), [(75.0, "pass"), (68.0, "pass"), (60.0, "fail")])
 def test_a_figure_is_judged_by_the_type_and_says_so(found: float, status: str) -> None:
-    limits = Limits(**limits_of(spec_of(erdma_instance_type=EBMGN7EX)))
-    item = judge_figure("n1", "n2", TEST, limits, found, "")
+    item = judge_figure("n1", "n2", TEST, limit(erdma_instance_type=EBMGN7EX), found, "")
     assert (item.status, item.expected) == (status, 68.0)
     assert item.message.endswith(f"(0.85 of the 80 Gb/s of one device of {EBMGN7EX})")
 
 
 def test_without_a_figure_for_the_type_the_measurement_comes_with_a_reason() -> None:
-    item = judge_figure("n1", "n2", TEST, Limits(**limits_of(spec_of(erdma_instance_type=UNKNOWN))), 75.0, "")
+    item = judge_figure("n1", "n2", TEST, limit(erdma_instance_type=UNKNOWN), 75.0, "")
     assert (item.status, item.found) == ("skipped", 75.0)
     assert f"no bandwidth of one eRDMA device of {UNKNOWN} is known" in item.message
 

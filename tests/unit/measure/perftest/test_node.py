@@ -24,7 +24,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import H
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest_node
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import judge_deltas
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import run_directory
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limits, Measurement, Options
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limit, Measurement, Options
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.rail_counters import COUNTERS
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.tcp_ports import listening
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched, hca_counters
@@ -50,7 +50,7 @@ else:
 OPTIONS = Options(1, 10, 65536, 1, 20)
 PORT = Watched("rail0 (eth1)", "mlx5_0", 1, "mlx5_core", ())
 LOSSLESS = (3,)
-THRESHOLDS = Limits({"validate_min_bandwidth_gbps": 90, "validate_max_latency_us": None}, {})
+THRESHOLDS = [Limit(90, "validate_min_bandwidth_gbps")]
 
 
 class Node(Host):
@@ -146,16 +146,17 @@ def test_growing_counters_fail_at_the_stop(host: Node, bandwidth: Measurement) -
     ]
 
 
-@pytest.mark.parametrize(
-    ("limits", "status"),
-    [({"validate_min_bandwidth_gbps": 97}, "fail"), ({"validate_min_bandwidth_gbps": None}, "skipped"), ({}, "skipped")],
-)
+@pytest.mark.parametrize(("limit", "status"), [
+    (Limit(97, "validate_min_bandwidth_gbps"), "fail"), (Limit(None, "no threshold in the inventory"), "skipped"),
+    (Limit(None, "the active MTU cannot be read", unknown=True), "unknown"),
+])
 def test_without_a_threshold_a_figure_is_reported_and_never_passes(
-    host: Node, bandwidth: Measurement, limits: dict[str, float | None], status: str
+    host: Node, bandwidth: Measurement, limit: Limit, status: str
 ) -> None:
     _verdicts, ports = perftest_node.start(host, "node2", "node1", [bandwidth], [], OPTIONS)
-    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], ports, OPTIONS, Limits(limits, {}))[0]
+    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], ports, OPTIONS, [limit])[0]
     assert (verdict.status, verdict.found) == (status, 96.42)
+    assert verdict.message.endswith(f"({limit.source})")
 
 
 def test_stop_ends_an_unclaimed_server_and_a_second_stop_is_harmless(host: Node, bandwidth: Measurement) -> None:
@@ -235,7 +236,7 @@ def test_a_missing_tool_is_a_failure_on_both_ends(host: Node, bandwidth: Measure
 
 
 def test_a_client_that_cannot_connect_names_the_server(host: Node, bandwidth: Measurement) -> None:
-    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], [bandwidth.tcp_port], OPTIONS, Limits({}, {}))[0]
+    verdict = perftest_node.run_clients(host, "node1", "node2", [bandwidth], [bandwidth.tcp_port], OPTIONS, [Limit(None, "")])[0]
     assert (verdict.status, verdict.found) == ("fail", None)
     assert "Couldn't connect" in verdict.message and "node2 (127.0.0.1)" in verdict.message
 

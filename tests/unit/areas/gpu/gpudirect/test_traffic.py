@@ -17,7 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import gdr, perftest_node
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.gdr_pairs import Pair, near_pairs
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Options
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limit, Options
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.tcp_ports import listening
@@ -113,7 +113,7 @@ class Machine(Host):
         return (self.root / "calls").read_text().splitlines()
 
     def measure(self, path: str = "dmabuf", minimum: float | None = None, pairs: tuple[Pair, ...] = (PAIR,)) -> list[Verdict]:
-        return gdr.measure(self, "node1", path, pairs, OPTIONS, self.port, minimum)
+        return gdr.measure(self, "node1", path, pairs, OPTIONS, self.port, [Limit(minimum, "the inventory")] * len(pairs))
 
 
 @pytest.fixture
@@ -146,6 +146,13 @@ def test_the_minimum_is_the_inventory_s(machine: Machine, minimum: float, status
     machine.perftest(WORKS)
     [verdict] = machine.measure(minimum=minimum)
     assert (verdict.status, verdict.expected, verdict.found) == (status, minimum, 384.12)
+
+
+def test_an_expectation_that_cannot_be_told_is_no_pass(machine: Machine) -> None:
+    machine.perftest(WORKS)
+    [verdict] = gdr.measure(machine, "node1", "dmabuf", (PAIR,), OPTIONS, machine.port, [Limit(None, "no MTU", unknown=True)])
+    assert (verdict.status, verdict.found) == ("unknown", 384.12)
+    assert verdict.message == "384.12 Gb/s from GPU memory; no MTU"
 
 
 def test_the_server_is_ended_and_leaves_nothing(machine: Machine) -> None:
@@ -194,7 +201,7 @@ def test_without_perftest_it_is_unproven_too(machine: Machine) -> None:
 
 def test_a_name_that_is_no_device_never_becomes_a_command() -> None:
     with pytest.raises(Exception, match="is no name of an RDMA device"):
-        gdr.command(Host(), PAIR._replace(hca="../x"), "dmabuf", "ib_write_bw", OPTIONS, 18515)
+        perftest_node.command(Host(), gdr.loopback_test(PAIR._replace(hca="../x"), "dmabuf", 18515), OPTIONS, "ib_write_bw")
 
 
 def test_it_runs_where_the_hca_is() -> None:
@@ -202,9 +209,12 @@ def test_it_runs_where_the_hca_is() -> None:
         def which(self, tool: str) -> str | None:
             return "/usr/bin/" + tool
 
-    words = gdr.command(Numa(), PAIR._replace(numa_node=1), "dmabuf", "ib_write_bw", OPTIONS, 18515)
+    def words_of(numa_node: int) -> list[str]:
+        return perftest_node.command(Numa(), gdr.loopback_test(PAIR._replace(numa_node=numa_node), "dmabuf", 18515), OPTIONS, "ib_write_bw")
+
+    words = words_of(1)
     assert words[:5] == ["env", "CUDA_DEVICE_ORDER=PCI_BUS_ID", "numactl", "-N", "1"]
-    assert "numactl" not in gdr.command(Numa(), PAIR._replace(numa_node=-1), "dmabuf", "ib_write_bw", OPTIONS, 18515)
+    assert "numactl" not in words_of(-1)
 
 
 def doca8(nodes: Path, make_spec: Callable[..., Any]) -> list[Pair]:
