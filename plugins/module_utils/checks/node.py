@@ -45,7 +45,10 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
 
 
 def judge_gds(seen: Inspection) -> List[Verdict]:
-    """GPUDirect Storage, where nvidia-fs is installed: a storage driver must be able to reach GPU memory. Else nothing is said of it."""
+    """GPUDirect Storage, where nvidia-fs is installed: a storage driver must be able to reach GPU memory. Else nothing is said of it.
+
+    It warns: an image may hold nvidia-fs for nobody, and no key says that a site wants it.
+    """
     found = (seen.facts.get("gpudirect") or {}).get("gds")
     if not found or not seen.identity.gpus:
         return []
@@ -57,10 +60,10 @@ def judge_gds(seen: Inspection) -> List[Verdict]:
         (not isinstance(loaded, bool), "unknown", expected, None, "/proc/modules cannot be read on this node"),
         (not loaded and config.get("use_pci_p2pdma") is True, "unknown", expected, "not loaded",
          "nvidia-fs is installed and not loaded; cufile.json lets NVMe do without it (use_pci_p2pdma): gdscheck -p says whether it can"),
-        (not loaded, "fail", expected, "not loaded",
+        (not loaded, "warn", expected, "not loaded",
          "nvidia-fs is installed and not loaded: cuFile copies through the CPU's memory, or refuses"),
         (not version or not isinstance(storage, list), "unknown", expected, "loaded", "/proc/driver/nvidia-fs cannot be read on this node"),
-        (not storage, "fail", expected, "nothing registered",
+        (not storage, "warn", expected, "nothing registered",
          "nvidia-fs %s is loaded, and no storage driver registered with it: none on this node is built for it" % version),
         (bool(config) and config.get("read") is not True, "unknown", expected, None, "/etc/cufile.json is there and cannot be understood"),
         (True, "pass", expected, "loaded", "nvidia-fs %s is loaded, registered: %s%s" % (

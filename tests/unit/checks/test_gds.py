@@ -80,7 +80,7 @@ def test_where_it_is_not_installed_nothing_is_said(node: Make) -> None:
 
 def test_installed_and_not_loaded_fails(node: Make) -> None:
     status, message = judged(node(loaded=False))
-    assert (status, "not loaded: cuFile copies through the CPU's memory" in message) == ("fail", True)
+    assert (status, "not loaded: cuFile copies through the CPU's memory" in message) == ("warn", True)
     status, message = judged(node(loaded=False, **{CUFILE: CONFIG % ("true", P2PDMA)}))
     assert (status, "gdscheck -p says whether it can" in message) == ("unknown", True)
 
@@ -89,7 +89,7 @@ def test_installed_and_not_loaded_fails(node: Make) -> None:
 def test_no_storage_driver_fails(node: Make, modules: str) -> None:
     """nvidia-fs lists WEKA's always."""
     status, message = judged(node(**{f"{PROC}/modules": modules}))
-    assert (status, "no storage driver registered" in message) == ("fail", True)
+    assert (status, "no storage driver registered" in message) == ("warn", True)
 
 
 def test_wekas_driver_counts_where_it_is_loaded(node: Make) -> None:
@@ -109,7 +109,7 @@ def test_what_cannot_be_read_is_unknown(node: Make, path: str, text: str | None)
 @pytest.mark.parametrize("modules", ["../../etc: 1\n", "\x1b]0;x: 1\n", "no colon\n", "{{ 7 }}: 1\n", "\x00" * 200000])
 def test_a_name_that_is_none_is_dropped(node: Make, modules: str) -> None:
     facts, [verdict] = seen(node(**{f"{PROC}/modules": modules}))
-    assert (facts["storage"], verdict.status) == ([], "fail")
+    assert (facts["storage"], verdict.status) == ([], "warn")
 
 
 def test_unreadable_modules_are_unknown_and_facts_in_trouble_crash_nothing(node: Make) -> None:
