@@ -32,11 +32,12 @@ def judge(plan: Mapping[str, Any], collected: Collected, minimum: float | None) 
 
 
 def _transport(plan: Mapping[str, Any], collected: Collected, where: VerdictSubject) -> list[Verdict]:
-    """Between nodes, or where ranks of one node talk over the network all the same; gloo takes the bootstrap interface."""
-    ways = ways_of(collected)
-    if plan["backend"] != "nccl" or (len(plan["hosts"]) == 1 and all(channel.kind != "NET" for channel in ways["channels"])):
+    """Of two ranks and more; gloo takes the bootstrap interface."""
+    if plan["backend"] != "nccl" or plan["world_size"] == 1:
         return []
-    return [transport.judge_run_transport(ways, where, plan["promise"], transport.gaps(ways, plan["world_size"]))]
+    ways = ways_of(collected)
+    missing = transport.gaps(ways, plan["world_size"])
+    return [transport.judge_run_transport(ways, where, plan["promise"], missing, alone=len(plan["hosts"]) == 1)]
 
 
 def ways_of(collected: Collected) -> dict[str, Any]:

@@ -154,8 +154,9 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
     if output.get("started") and parsed["rows"]:  # else there is nothing more to be said
         verdicts += judge_run(parsed, node, subject, floor)
     ways = transport.parse_log(log)
-    # Ranks of one node that talk over the network all the same (no P2P, no SHM) are held to the promise as well.
-    if output.get("started") and (several or any(channel.kind == "NET" for channel in ways["channels"])):
+    if output.get("started") and not several and part["ranks"] > 1 and all(channel.kind != "NET" for channel in ways["channels"]):
+        verdicts.append(transport.judge_run_transport(ways, where, {}, transport.gaps(ways, part["ranks"]), alone=True))
+    elif output.get("started") and (several or part["ranks"] > 1):
         dark = [name for name, own in logs.items() if " via NET/" not in own]
         verdicts += _ways(run._replace(nodes=nodes), ways, log + text, where, job["variables"][start].get("NCCL_NET"), dark, part["end"])
     # Of other variables than NCCL's nobody knows which is a secret of the site.

@@ -164,7 +164,8 @@ def test_no_promise_is_skipped_and_gloo_has_no_way() -> None:
 def test_one_node_is_asked_for_no_network() -> None:
     alone = {**PLAN, "hosts": ["node1"], "world_size": 2, "processes": {"node1": 2}}
     inside = {"node1": collected(node1={"way": "n1:1:2 [0] NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct\n"})["node1"]}
-    assert "nccl.transport" not in verdicts(inside, plan=alone)
+    assert verdicts(inside, plan=alone)["nccl.transport"][0] == "warn", "host memory between two GPUs"
+    assert "nccl.transport" not in verdicts(inside, plan={**alone, "world_size": 1, "processes": {"node1": 1}})
     outside = {"node1": collected(node1={"way": "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0\n"})["node1"]}
     assert verdicts(outside, plan=alone)["nccl.transport"][0] == "fail"
 

@@ -69,11 +69,15 @@ def statuses(run: Run) -> dict[str, str]:
 
 
 GOOD = table("2.19", [row(470.0)])
+INSIDE = "".join(
+    f"n1:1:2 [{at}] NCCL INFO ncclCommInitRank comm 0x{at}a rank {at} nranks 8 cudaDev {at} busId {at}000 commId 0x1 - Init COMPLETE\n"
+    f"n1:1:2 [{at}] NCCL INFO Channel 00/0 : {at}[{at}] -> {(at + 1) % 8}[{(at + 1) % 8}] via P2P/CUMEM\n" for at in range(8))  # fmt: skip
 
 
 def test_a_good_run_on_one_node() -> None:
-    found = statuses(alone(left(GOOD)))
-    assert found == {"nccl.launch": "pass", "nccl.devices": "pass", "nccl.complete": "pass", "nccl.values": "pass", "nccl.busbw": "pass"}
+    found = statuses(alone(left(GOOD, log=INSIDE)))
+    assert found == {"nccl.launch": "pass", "nccl.devices": "pass", "nccl.complete": "pass", "nccl.values": "pass", "nccl.busbw": "pass",
+                     "nccl.transport": "pass"}  # fmt: skip
 
 
 def test_the_record_of_a_run() -> None:
@@ -256,9 +260,17 @@ def test_what_was_promised_decides(log: str, inventory: dict[str, Any], status: 
     assert only(pair(left(GOOD, log=log), nccl_tests_min_busbw=FLOOR, **inventory), "nccl.transport").status == status
 
 
-def test_one_node_that_needs_no_network_is_asked_for_none() -> None:
+def test_within_a_node_data_goes_from_gpu_to_gpu_and_no_network_is_asked_for() -> None:
     quiet = "n1:1:2 [0] NCCL INFO NET/IB : No device found.\nn1:1:2 [0] NCCL INFO Using network Socket\n"
-    assert of(alone(left(GOOD, log=quiet + "n1:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM\n")), "nccl.transport") == []
+    found = only(alone(left(GOOD, log=quiet + INSIDE)), "nccl.transport")
+    assert (found.status, found.found, found.message) == ("pass", "P2P", "8 connections inside the node, all P2P")
+    shared = INSIDE.replace("2[2] -> 3[3] via P2P/CUMEM", "2[2] -> 3[3] via SHM/direct/direct")
+    staged = only(alone(left(GOOD, log=shared)), "nccl.transport")
+    assert (staged.status, staged.found) == ("warn", "P2P, SHM")
+    assert "1 of 8 connections inside the node go through host memory (SHM), such as of ranks 2 and 3" in staged.message
+    for part in ("", quiet, INSIDE.partition("rank 7")[0]):
+        assert only(alone(left(GOOD, log=part)), "nccl.transport").status == "unknown", "what the log does not tell"
+    assert of(alone(left(GOOD, log=quiet), gpus=1), "nccl.transport") == [], "one GPU sends nothing"
 
 
 def test_ranks_of_one_node_that_talk_over_sockets_fail() -> None:

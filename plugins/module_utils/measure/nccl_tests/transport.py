@@ -293,6 +293,22 @@ def judge(parsed: Dict[str, Any], promised: str, *, gdr: bool = True, missing: S
     return ("unknown", found, "%s; of the others: %s" % ("; ".join(missing), message)) if missing else ("pass", found, message)
 
 
+def judge_inside(parsed: Dict[str, Any], missing: Sequence[str] = ()) -> Tuple[str, str, str]:
+    """(status, found, message) for GPUs of one node, between which nothing went over a network. SHM is host memory: NCCL takes it for
+    GPUs without peer access, or further apart than NCCL_P2P_LEVEL (ncclTopoCheckP2p in src/graph/paths.cc).
+    """
+    inside = [channel for channel in parsed["channels"] if channel.kind in ("P2P", "SHM")]
+    found = ", ".join(sorted({channel.kind for channel in inside})) or "nothing"
+    staged = [channel for channel in inside if channel.kind == "SHM"]
+    if staged:
+        why = "no peer access, NCCL_P2P_DISABLE, or GPUs that are further apart than NCCL_P2P_LEVEL"
+        return "warn", found, "%d of %d connections inside the node go through host memory (SHM), such as of ranks %d and %s: %s" % (
+            len(staged), len(inside), staged[0].source, staged[0].target, why)
+    if not inside or missing:
+        return "unknown", found, "; ".join(missing) or "the log names no connection: was NCCL_DEBUG=INFO set?"
+    return "pass", found, "%d connections inside the node, all P2P" % len(inside)
+
+
 def _why_sockets(parsed: Dict[str, Any]) -> str:
     """What the log says of the HCAs that were not used."""
     hcas = sorted({"%s:%d" % (device["hca"], device["port"]) for own in parsed["devices"].values() for device in own.values()})
@@ -304,9 +320,14 @@ def _why_sockets(parsed: Dict[str, Any]) -> str:
 
 
 def judge_run_transport(
-    parsed: Dict[str, Any], where: VerdictSubject, promise: Dict[str, Any], missing: Sequence[str] = ()
+    parsed: Dict[str, Any], where: VerdictSubject, promise: Dict[str, Any], missing: Sequence[str] = (), *, alone: bool = False
 ) -> Verdict:
-    """``nccl.transport`` of a run of ours. ``promise``: ``{"fabric", "network", "gdr"}`` of its plan."""
+    """``nccl.transport`` of a run of ours. ``promise``: ``{"fabric", "network", "gdr"}`` of its plan. Ranks of one node (``alone``) that
+    talk over the network all the same (no P2P, no SHM) are held to it too.
+    """
+    if alone and all(channel.kind != "NET" for channel in parsed["channels"]):
+        status, found, message = judge_inside(parsed, missing)
+        return verdict("nccl.transport", where, status, "P2P between the GPUs of a node", found, message)
     if promise["network"] == "any" or not promise["fabric"]:
         ways = ", ".join(summary(parsed)["connections"]) or None
         return verdict("nccl.transport", where, "skipped", None, ways, "nothing is promised (nccl_tests_network)")
