@@ -14,18 +14,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest i
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import probes
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils import perftest_round
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
-from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import (
-    crossed_rails,
-    limits_of,
-    no_server,
-    not_run,
-    pair_of,
-    ports_of,
-    profile_of,
-    sizes_of,
-)
 from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
 
@@ -102,34 +93,34 @@ class ActionModule(StepAction):
 
     def _perftest(self, node: str, result: Result, variables: Result, options: Result) -> Result:
         """A node is server, client or idle in a round."""
-        mode, pair = options["mode"], pair_of(options["schedule"], options["round"], node)
+        mode, pair = options["mode"], perftest_round.pair_of(options["schedule"], options["round"], node)
         if self._task.check_mode or pair is None or (mode == "run" and pair[1] != node):
             return {**result, "skipped": True, "skip_reason": "nothing to do for this node in this step"}
         spec = host_spec(self._templar, variables)
         server_rails, client_rails = (self._view(variables, name, options["check"])["rails"] for name in pair)
         serving, asking, left_out = plan_tests(client_rails, server_rails, int(spec["validate_port"]),
-                                               crossed_rails(variables, options["ping"], pair))
-        profile, why_not = profile_of(spec)
+                                               perftest_round.crossed_rails(variables, options["ping"], pair))
+        profile, why_not = perftest_round.profile_of(spec)
         if profile is not None:  # without its class the traffic would ride the queue of everybody, which may drop
             serving, asking = ([test._replace(tclass=profile.tc) for test in tests] for tests in (serving, asking))
         is_server = pair[0] == node
         own = serving if is_server else asking
         request = {
             "node": node, "peer": pair[1] if is_server else pair[0], "serve": is_server, "tests": as_dicts(own),
-            "ports": ports_of(result_of(variables, node, options["check"]), own), "options": sizes_of(spec),
+            "ports": perftest_round.ports_of(result_of(variables, node, options["check"]), own), "options": perftest_round.sizes_of(spec),
             "lossless": list(profile.lossless) if profile is not None else [], "why_not": why_not,
         }
         extra: list[Verdict] = []
         if mode == "run":
             started = result_of(variables, pair[0], options["started"])
-            extra = [not_run(node, pair[0], rail, why) for rail, why in left_out]
+            extra = [perftest_round.not_run(node, pair[0], rail, why) for rail, why in left_out]
             if started is None:
-                extra += [no_server(node, pair[0], test) for test in asking]
+                extra += [perftest_round.no_server(node, pair[0], test) for test in asking]
                 request["tests"] = []
             else:
                 # Ports and sizes are the server's: both ends must have the same, whatever the client's own variables say.
                 request.update(tests=started["client_tests"], options=started["options"], open_ports=started["open_ports"],
-                               **limits_of(spec))
+                               **perftest_round.limits_of(spec))
         if request["tests"]:
             result.update(self._ask(mode, request, variables))
         result["changed"] = False
@@ -152,6 +143,6 @@ class ActionModule(StepAction):
             reason = f"not measured: {found['why_not']}"
             return {**result, "verdicts": as_dicts([verdict(gdr.CHECK, where, "skipped", None, None, reason)])}
         spec = host_spec(self._templar, variables)
-        request = {"node": node, "path": found["path"], "pairs": found["pairs"], "options": sizes_of(spec),
+        request = {"node": node, "path": found["path"], "pairs": found["pairs"], "options": perftest_round.sizes_of(spec),
                    "port": int(spec["validate_port"]), "minimum": spec[gdr.KEY]}
         return {**result, **self._ask("gpudirect", request, variables)}
