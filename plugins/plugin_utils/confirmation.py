@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
+
 Result = dict[str, Any]
 
 # Beyond the node's own time: it may have to wait for a network manager while it reverts, and a machine that reboots has to come up.
@@ -112,7 +114,3 @@ def gone(run: str, seconds: int, reason: str) -> str:
         f"unreachable after the change of its networking ({one_line(reason)}). The node's own timer reverts run {run} {seconds} s after "
         "the change, also after a reboot, and needs nobody for that; if it stays away, something else has cut it off"
     )
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())[:300]

@@ -1,12 +1,30 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a process and the node itself began, as the kernel says it."""
+"""When a process and the node itself began, as the kernel says it; and the accounts that processes run under."""
 
+import pwd
 import re
-from typing import Optional, Union
+from typing import NamedTuple, Optional, Union
 
+from ..errors import RailwrightError
 from ..host.host import Host
 
 _BOOT = re.compile(r"^btime ([0-9]{1,18})$", re.MULTILINE)
+
+
+class Account(NamedTuple):
+    name: str
+    uid: int
+    gid: int
+    home: str
+
+
+def account(name: str, key: str) -> Account:
+    """``key``: of the inventory, which names it."""
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError as error:
+        raise RailwrightError("%s: %s: this node has no such user; allowed: one who exists on every node" % (key, name)) from error
+    return Account(name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
 
 
 def boot_time(host: Host) -> Optional[int]:
