@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import artifacts, nic_parameters
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, unreachable
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import GROUPS
 
 from .check_qos import check_buffers, check_custom
@@ -228,7 +228,7 @@ def address(path: str, _at: int, text: str, findings: Findings) -> Any:
         found = ipaddress.ip_address(text)
     except ValueError:
         return findings.error(path, text, "is no IP address", "an address like 192.0.2.11, without a prefix")
-    if found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified:
+    if unreachable(found):
         return findings.error(path, text, "is not an address that other nodes reach this one at",
                               "a unicast address, neither loopback nor link-local")
     return str(found)
