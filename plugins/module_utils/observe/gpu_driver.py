@@ -15,7 +15,7 @@ from .devices import PCI_DEVICES, linked_name
 from .modules import running_modules
 from .nvidia_smi import SMI_SECONDS, smi_rows
 from .packages import query_packages
-from .units import unit_active
+from .processes import unit_active
 
 _INFORMATION = "/proc/driver/nvidia/gpus/%s/information"
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")

@@ -10,8 +10,8 @@ from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequen
 from ..areas.common.files import FileState, is_ours, observe_file
 from ..errors import RailwrightError
 from ..formats.outside import whole
+from ..host import host as accounts
 from ..host.host import Host
-from ..observe import processes
 from ..observe.nics import observe_addresses, uplinks
 from . import files as texts
 
@@ -22,7 +22,7 @@ HOST_KEYS = 16  # no sshd has more
 LOGIN_SECONDS = 30.0
 
 
-class Account(processes.Account):
+class Account(accounts.Account):
     """With the place of the mesh's key."""
 
     @property
@@ -44,7 +44,7 @@ class Daemon(NamedTuple):
 
 
 def account(name: str) -> Account:
-    found = processes.account(name, "ssh_mesh_user")
+    found = accounts.account(name, "ssh_mesh_user")
     return Account(name, found.uid, found.gid, found.home.rstrip("/"))
 
 

@@ -9,7 +9,7 @@ captured tree. (A vendor unit that an alias enables is not inspected here.)
 from typing import List, NamedTuple, Optional, Tuple
 
 from ...host.host import Host
-from ...observe.units import DIRECTORIES, unit_active, unit_installed
+from ...observe.processes import UNIT_DIRECTORIES, unit_active, unit_installed
 from ...types import AT_BOOT, UNIT, Change, Op, Problem, Subject, remove_file, run
 from .files import FileState, observe_file, plan_file
 
@@ -104,7 +104,7 @@ def observe_daemon(host: Host, unit: str) -> DaemonState:
 def wanted_at_boot(host: Host, unit: str) -> bool:
     """Whether any target or unit pulls it in: a link in a .wants or .requires directory."""
     return any(pulls_in(host, "%s/%s/%s" % (directory, name, unit))
-               for directory in DIRECTORIES for name in host.listdir(directory) if name.endswith((".wants", ".requires")))
+               for directory in UNIT_DIRECTORIES for name in host.listdir(directory) if name.endswith((".wants", ".requires")))
 
 
 def plan_daemon(area: str, state: DaemonState, why: str, source: str, *, running: bool = True) -> List[Change]:

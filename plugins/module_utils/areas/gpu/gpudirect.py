@@ -20,8 +20,8 @@ from ...observe.gpudirect import observe_gpudirect
 from ...observe.modules import loaded_modules
 from ...observe.packages import family_names, query_packages
 from ...observe.peermem_build import OTHER_STACK, WITHOUT_CLIENT
+from ...observe.processes import unit_installed
 from ...observe.stack import observe_stack
-from ...observe.units import unit_installed
 from ...rules.gpudirect import DMABUF, MODULES, NONE, NV_PEER_MEM, PEERMEM, Choice, choose_path
 from ...spec.model import Spec
 from ...types import DRIVER, MODULE, Change, Identity, Problem, Subject, run

@@ -16,9 +16,9 @@ from ...host.host import Host
 from ...observe.dkms import INSTALLED, dkms_builds
 from ...observe.modules import module_path
 from ...observe.packages import query_packages
+from ...observe.processes import unit_installed
 from ...observe.stack import CORE, FOREIGN_PATH, INBOX, StackModule, observe_modules, origin
 from ...observe.storage import RdmaStorage, rdma_storage
-from ...observe.units import unit_installed
 from ...rules.gpudirect import MODULES as PEER_MODULES
 from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem, run

@@ -15,7 +15,7 @@ from typing import List, NamedTuple
 
 from ...catalogue.stacks import NDR, vendor_stack
 from ...host.host import Host
-from ...observe.units import unit_installed
+from ...observe.processes import unit_installed
 from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, Verdict

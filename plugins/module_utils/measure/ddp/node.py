@@ -12,8 +12,8 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 from ...errors import RailwrightError
 from ...formats.outside import json_object, whole
 from ...formats.program_output import clean, one_line
-from ...host.host import Host
-from ...observe import processes as observed
+from ...host import host as node
+from ...host.host import Account, Host
 from ...observe.nics import observe_addresses
 from ...observe.tcp_ports import listening
 from ...observe.traffic_counters import Watched
@@ -44,7 +44,7 @@ print(json.dumps({
 """
 
 
-account = partial(observed.account, key="ddp_benchmark_user")
+account = partial(node.account, key="ddp_benchmark_user")
 as_user = partial(processes.as_user, key="ddp_benchmark_user")
 
 
@@ -80,7 +80,7 @@ def _python(host: Host, wanted: Wanted) -> str:
     return found
 
 
-def ask_torch(host: Host, who: observed.Account, python: str, wanted: Wanted) -> Dict[str, Any]:
+def ask_torch(host: Host, who: Account, python: str, wanted: Wanted) -> Dict[str, Any]:
     """What torch says of itself; raises RailwrightError where it cannot do what is wanted."""
     result = host.run(as_user(host, who, (python, "-c", PROBE)), PROBE_S)
     lines = [line for line in clean(result.err).splitlines() if line.strip()]

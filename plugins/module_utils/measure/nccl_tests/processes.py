@@ -19,9 +19,9 @@ from typing import ContextManager, Dict, List, NamedTuple, Optional, Sequence, S
 
 from ...errors import RailwrightError
 from ...formats.outside import is_digits
-from ...host.host import SEARCH_PATH, Host
-from ...observe import processes as observed
-from ...observe.processes import Account, start_time
+from ...host import host as node
+from ...host.host import SEARCH_PATH, Account, Host
+from ...observe.processes import start_time
 
 MARKER = "RAILWRIGHT_BENCH"
 KILL_AFTER_S = 10  # between TERM and KILL: mpirun needs some to end its ranks on the other nodes
@@ -78,7 +78,7 @@ class Started(NamedTuple):
     start_time: str
 
 
-account = partial(observed.account, key="nccl_tests_user")
+account = partial(node.account, key="nccl_tests_user")
 
 
 def rights_of(host: Host, user: str) -> ContextManager[None]:

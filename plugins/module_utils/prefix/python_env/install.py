@@ -14,8 +14,7 @@ from ...errors import RailwrightError
 from ...formats.outside import json_object
 from ...formats.program_output import clean, one_line
 from ...host.commands import must, sums, told
-from ...host.host import Host
-from ...observe.processes import account
+from ...host.host import Host, account
 from ...types import Change, change_as_dict
 from ..installer import check_space, is_linked, link_current, make_directory, open_to_all, remove
 from .lock import lock_text
