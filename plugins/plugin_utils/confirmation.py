@@ -76,14 +76,10 @@ def verdict(answer: Answer, seconds: int, *, lost: str = "") -> Result:
     if answer.state == "applied" and not lost:
         return {"confirm": confirm}
     keys = [str(key) for key in confirm.get("changes") or []]
-    why = (
-        f"the connection was lost while the change was made ({one_line(lost)})"
-        if lost
-        else (
-            f"the change was not confirmed over a fresh connection within {seconds} s"
-            + (f" ({one_line(answer.trouble)})" if answer.trouble else "")
-        )
-    )
+    why = f"the connection was lost while the change was made ({one_line(lost)})"
+    if not lost:
+        trouble = f" ({one_line(answer.trouble)})" if answer.trouble else ""
+        why = f"the change was not confirmed over a fresh connection within {seconds} s{trouble}"
     return {
         "failed": True,
         "changed": False,
