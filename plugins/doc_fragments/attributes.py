@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a module says of check mode, of --diff and of where it runs; a module names only what is otherwise with it."""
+"""What modules say of check mode, of --diff, of where they run, and of what the action plugin fills in; a module names only what is
+otherwise with it."""
 
 from __future__ import annotations
 
@@ -23,4 +24,11 @@ attributes:
     support: full
     membership: [railwright.rdma.rdma]
     description: C(module_defaults) of the group C(railwright.rdma.rdma) are this module's too.
+"""
+    # ``railwright.rdma.attributes.filled``; it is there because Ansible documents every option of a module.
+    FILLED = r"""
+options:
+  filled:
+    description: What the action plugin asks of the node, the inventory's wishes among it. Do not set it.
+    type: dict
 """

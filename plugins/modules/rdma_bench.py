@@ -16,7 +16,7 @@ description:
     nothing else.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   benchmark:
     description: V(nccl_tests), or V(ddp) for data-parallel training through torchrun.

@@ -15,7 +15,7 @@ description:
     would make it an expectation; what is expected and cannot be read is V(unknown). Neither ever passes.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   mode:
     description:

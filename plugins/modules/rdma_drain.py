@@ -20,7 +20,7 @@ description:
   - Which scheduler there is, and what a node is called there, comes from the inventory (C(upgrade_*)).
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   mode:
     description:

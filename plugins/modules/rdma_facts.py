@@ -16,7 +16,7 @@ description:
     C(uname -m) before Linux 6.1).
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   mode:
     description:

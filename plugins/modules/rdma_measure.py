@@ -31,7 +31,7 @@ description:
   - A node that has nothing to do in a step skips it without a connection.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   mode:
     description: What is measured, or which step of it.

@@ -19,7 +19,7 @@ description:
     that broke, where one did.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   mode:
     description: Whether to prove the steps, or to explain an error.

@@ -15,7 +15,7 @@ description:
     never leaves it.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   product:
     description:

@@ -19,7 +19,7 @@ description:
   - O(mode=packages_before) and O(mode=packages_after) record every package around a package step; the role C(rdma_stack) calls them.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   mode:
     description: What to do.

@@ -14,7 +14,7 @@ description:
   - What lies in a home is read and written with the rights of its user.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   mode:
     description: Which step.

@@ -18,7 +18,7 @@ description:
     and M(ansible.builtin.dnf).
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   mode:
     description:

@@ -18,7 +18,7 @@ description:
     says for how long it was waited; one that does fails with the words of the task that failed, and passes where that one only lost it.
 extends_documentation_fragment:
   - railwright.rdma.attributes
-  - railwright.rdma.filled
+  - railwright.rdma.attributes.filled
 options:
   mode:
     description: What to do.

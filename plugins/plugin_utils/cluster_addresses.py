@@ -23,6 +23,7 @@ from typing import Any
 from ansible import constants
 from ansible.errors import AnsibleError
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import unreachable
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.packet_filter import by_family
 
 GROUP = "rdma"
@@ -163,5 +164,5 @@ def _networks(values: Iterable[Any]) -> Iterable[str]:
             address = ipaddress.ip_interface(str(value).strip()).ip
         except ValueError:
             continue
-        if not (address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified):
+        if not unreachable(address):
             yield str(ipaddress.ip_network(address))

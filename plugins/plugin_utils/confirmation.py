@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
+
 Result = dict[str, Any]
 
 # Beyond the node's own time: it may have to wait for a network manager while it reverts, and a machine that reboots has to come up.
@@ -74,14 +76,10 @@ def verdict(answer: Answer, seconds: int, *, lost: str = "") -> Result:
     if answer.state == "applied" and not lost:
         return {"confirm": confirm}
     keys = [str(key) for key in confirm.get("changes") or []]
-    why = (
-        f"the connection was lost while the change was made ({one_line(lost)})"
-        if lost
-        else (
-            f"the change was not confirmed over a fresh connection within {seconds} s"
-            + (f" ({one_line(answer.trouble)})" if answer.trouble else "")
-        )
-    )
+    why = f"the connection was lost while the change was made ({one_line(lost)})"
+    if not lost:
+        trouble = f" ({one_line(answer.trouble)})" if answer.trouble else ""
+        why = f"the change was not confirmed over a fresh connection within {seconds} s{trouble}"
     return {
         "failed": True,
         "changed": False,
@@ -112,7 +110,3 @@ def gone(run: str, seconds: int, reason: str) -> str:
         f"unreachable after the change of its networking ({one_line(reason)}). The node's own timer reverts run {run} {seconds} s after "
         "the change, also after a reboot, and needs nobody for that; if it stays away, something else has cut it off"
     )
-
-
-def one_line(text: str) -> str:
-    return " ".join(text.split())[:300]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The training benchmark over all nodes: who is which rank, where they meet. Pure; what a node said is checked before others are told."""
 
-import ipaddress
 from collections.abc import Collection
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import usable_addresses
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import is_old
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
@@ -73,7 +73,7 @@ def interface(node: str, seen: dict[str, Any], *, alone: bool) -> str:
 def address(node: str, seen: dict[str, Any], known: Collection[str] | None = None) -> str:
     """Where the other nodes find the first one: on its bootstrap interface, IPv4 before IPv6. A node is believed no address but its own."""
     name = interface(node, seen, alone=False)
-    good = [text for text in map(usable_address, seen["interface"]["addresses"]) if text is not None]
+    good = usable_addresses(seen["interface"]["addresses"])
     if not good:
         raise PlanError(f"interface {name} of {node} has no address that other nodes could reach; set rdma_bootstrap_interface")
     if known is not None:
@@ -82,17 +82,6 @@ def address(node: str, seen: dict[str, Any], known: Collection[str] | None = Non
             raise PlanError(f"the addresses that {node} says of {name} are none that the inventory has of it; name one in "
                             "ssh_mesh_addresses, or set rdma_bootstrap_interface")
     return min(good, key=lambda text: ":" in text)
-
-
-def usable_address(text: Any) -> str | None:
-    """A unicast address in its canonical form; text, because a number is an address to ``ipaddress`` too."""
-    if not isinstance(text, str) or "%" in text:
-        return None
-    try:
-        found = ipaddress.ip_address(text)
-    except ValueError:
-        return None
-    return None if found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified else str(found)
 
 
 def share(plan: dict[str, Any], node: str) -> dict[str, Any]:

@@ -5,10 +5,9 @@ A node that leaves the inventory still has the key, so a mesh that loses a node 
 new one: from= alone would let in whoever takes over the address of a node.
 """
 
-import ipaddress
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address, usable_addresses
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh.files import NAME, PUBLIC, Member, good_host_keys
 
 ADDRESS_HINT = "set ssh_mesh_addresses of the host"
@@ -98,7 +97,7 @@ def disagreements(nodes: list[Node]) -> list[str]:
         found.append(f"ssh_mesh_generation must be the same on every node of the mesh: {each}")
     owners: dict[str, list[str]] = {}
     for node in nodes:
-        for address in dict.fromkeys(text for text in map(usable, (*node.addresses, *node.rails)) if text is not None):
+        for address in dict.fromkeys(usable_addresses((*node.addresses, *node.rails))):
             owners.setdefault(address, []).append(node.name)
     return found + [f"{names[1]}: address {address} is another node's too ({names[0]})" for address, names in owners.items() if names[1:]]
 
@@ -158,20 +157,9 @@ def addresses_of(node: Node) -> list[str]:
     Where a key's from= lets in, and where a name leads, is no node's to say. Of several that are known those come first that the node
     has on its interfaces.
     """
-    known = [text for text in map(usable, (node.hostname, *node.resolved, *node.rails)) if text is not None]
-    said = [text for text in map(usable, node.seen.get("addresses") or []) if text in known]
-    chosen = [text for text in map(usable, node.addresses) if text is not None]
-    return list(dict.fromkeys(chosen if node.addresses else [*said, *known]))
-
-
-def usable(text: Any) -> str | None:
-    try:
-        address = ipaddress.ip_address(str(text))
-    except ValueError:
-        return None
-    # A zone (fe80::1%eth0) belongs to one node alone.
-    bad = address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified or "%" in str(address)
-    return None if bad else str(address)
+    known = usable_addresses((node.hostname, *node.resolved, *node.rails))
+    said = [text for text in usable_addresses(node.seen.get("addresses") or []) if text in known]
+    return list(dict.fromkeys(usable_addresses(node.addresses) if node.addresses else [*said, *known]))
 
 
 def names_of(node: Node) -> list[str]:

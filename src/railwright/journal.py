@@ -34,7 +34,7 @@ class Lines:
                 data = data[os.write(self._descriptor, data) :]
             os.fsync(self._descriptor)
         except OSError as error:
-            os.ftruncate(self._descriptor, whole)
+            os.ftruncate(self._descriptor, whole)  # a full disk takes half a line: the next one must not be glued to it
             raise CommandError(f"{self.path}: {error.strerror}; without its journal the {self._work} goes no further") from error
 
     def close(self) -> None:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from railwright.events import HostOutcome, RunOutcome
-from railwright.upgrade import journal as journal_module
 from railwright.upgrade.engine import Engine
 from railwright.upgrade.journal import BUSY, Journal, create, read_state, reopen
 from railwright.upgrade.order import Rules, canaries, ordered
@@ -161,12 +160,15 @@ def again(journal: Journal) -> Journal:
 def dying_writes(switch: Switch, monkeypatch: Any) -> None:
     """Every write of the journal may come before, half-way or after its bytes; the disk itself is not waited for."""
 
-    def write(descriptor: int, data: bytes) -> None:
-        switch.tick()
-        os.write(descriptor, data[: len(data) // 2])
-        switch.tick()
-        os.write(descriptor, data[len(data) // 2 :])
-        switch.tick()
+    plain = os.write
 
-    monkeypatch.setattr(journal_module, "_write", write)
-    monkeypatch.setattr(journal_module.os, "fsync", lambda _descriptor: None)
+    def write(descriptor: int, data: bytes) -> int:
+        switch.tick()
+        plain(descriptor, data[: len(data) // 2])
+        switch.tick()
+        plain(descriptor, data[len(data) // 2 :])
+        switch.tick()
+        return len(data)
+
+    monkeypatch.setattr(os, "write", write)
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)

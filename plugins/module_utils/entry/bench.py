@@ -10,6 +10,7 @@ from ..measure.ddp.launch import share_from
 from ..measure.nccl_tests import job, pairs, readiness, run_directory
 from ..measure.nccl_tests.collect import collect
 from ..measure.nccl_tests.launch import collectives_of
+from ..measure.rail_counters import watched
 from ..observe.identity import observe_identity
 from ..observe.nics import ancestors_connection_address
 from ..prefix.python_env.manifest import steady
@@ -48,7 +49,7 @@ def inspect_torch(host: Host, params: Params) -> Dict[str, Any]:
 
 def prepare(host: Host, params: Params) -> Dict[str, Any]:
     run_directory.prepare(host, params["run"], params["user"], params["hosts"])
-    run_directory.keep_counters(host, params["run"], run_directory.watched(params["watch"]))
+    run_directory.keep_counters(host, params["run"], watched(params["watch"]["ports"]))
     return {}
 
 
@@ -80,7 +81,7 @@ def ranks(host: Host, params: Params) -> Dict[str, Any]:
 
 
 def start_training(host: Host, params: Params) -> Dict[str, Any]:
-    return {"process": node.start(host, share_from(params["share"]), params["files"], run_directory.watched(params["watch"]))}
+    return {"process": node.start(host, share_from(params["share"]), params["files"], watched(params["watch"]["ports"]))}
 
 
 STEPS: Dict[str, Dict[str, Callable[[Host, Params], Dict[str, Any]]]] = {

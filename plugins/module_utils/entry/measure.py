@@ -10,7 +10,7 @@ from ..measure.gdr_pairs import Pair
 from ..measure.part_health import inspect_health
 from ..measure.perftest import Limit, Measurement, Options
 from ..measure.ping import ping_probes
-from ..observe.traffic_counters import Watched
+from ..measure.rail_counters import watched
 from ..types import as_dicts
 
 Request = Dict[str, Any]
@@ -22,7 +22,7 @@ def ping(host: Host, request: Request) -> Dict[str, Any]:
 
 def start(host: Host, request: Request) -> Dict[str, Any]:
     tests = tests_of(request) if request["serve"] else []
-    verdicts, ports = perftest_node.start(host, request["node"], request["peer"], tests, ports_of(request), options_of(request))
+    verdicts, ports = perftest_node.start(host, request["node"], request["peer"], tests, watched(request["ports"]), options_of(request))
     return {"verdicts": as_dicts(verdicts), "open_ports": ports}
 
 
@@ -39,7 +39,7 @@ def sample(host: Host, request: Request) -> Dict[str, Any]:
 
 def stop(host: Host, request: Request) -> Dict[str, Any]:
     verdicts, ended, traffic = perftest_node.stop(
-        host, request["node"], request["peer"], ports_of(request), request["lossless"], request["why_not"])
+        host, request["node"], request["peer"], watched(request["ports"]), request["lossless"], request["why_not"])
     return {"verdicts": as_dicts(verdicts), "ended": ended, "traffic": traffic}
 
 
@@ -59,10 +59,6 @@ def tests_of(request: Request) -> Any:
 
 def limits_of(request: Request) -> Any:
     return [Limit(**limit) for limit in request["limits"]]
-
-
-def ports_of(request: Request) -> Any:
-    return [Watched(**dict(port, netdevs=tuple(port["netdevs"]))) for port in request["ports"]]
 
 
 def options_of(request: Request) -> Options:

@@ -10,7 +10,7 @@ import ipaddress
 import json
 import math
 import re
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Tuple
 
 from ..errors import UnreadableText
 
@@ -107,6 +107,17 @@ def is_address(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def unreachable(address: Any) -> bool:
+    """Whether it is none at which another node reaches this one; ``address``: of ``ipaddress``."""
+    return bool(address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified)
+
+
+def usable_addresses(texts: Iterable[Any]) -> List[str]:
+    """Those at which other nodes reach this one, in canonical form. A zone (fe80::1%eth0) belongs to one node alone."""
+    found = [ipaddress.ip_address(text) for text in map(str, texts) if is_address(text)]
+    return [str(address) for address in found if not unreachable(address) and "%" not in str(address)]
 
 
 def is_digits(text: str) -> bool:

@@ -63,6 +63,11 @@ def refusing_disk(host: Host, places: Sequence[str] = PLACES) -> Optional[str]:
     return None
 
 
+def plain_path(text: str) -> str:
+    """Of a line of /proc/mounts or mountinfo, which write blanks and more as octal numbers."""
+    return _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), text)
+
+
 def mount_of(host: Host, place: str) -> Mount:
     """Where the file system of a place is mounted: the nearest above it, of several there the last; in doubt the place itself."""
     best = Mount("", "")
@@ -70,7 +75,7 @@ def mount_of(host: Host, place: str) -> Mount:
         fields, source = line.split(" "), line.partition(" - ")[2].split(" ")
         if len(fields) < 6 or len(source) < 2:
             continue
-        point = _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), fields[4])
+        point = plain_path(fields[4])
         if len(point) >= len(best.point) and (place + "/").startswith(point.rstrip("/") + "/"):
             device = posixpath.basename(host.readlink("/sys/dev/block/" + fields[2]) or source[1])
             best = Mount(point, device, source[0], source[-1].split(",")[0] == "ro", fields[5].split(",")[0] == "ro")

@@ -16,8 +16,9 @@ import signal
 import stat
 import subprocess
 import time
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar
 
+from ..errors import RailwrightError
 from .run import run_bounded
 from .write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer
 
@@ -35,6 +36,24 @@ SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt
 def _environment() -> Dict[str, str]:
     """What every command gets: the C locale, and the directories that ``which`` looks in."""
     return dict(os.environ, LC_ALL="C", LANG="C", PATH=SEARCH_PATH)
+
+
+class Account(NamedTuple):
+    """A user of the node."""
+
+    name: str
+    uid: int
+    gid: int
+    home: str
+
+
+def account(name: str, key: str) -> Account:
+    """``key``: of the inventory, which names the user. Raises RailwrightError where the node has none of that name."""
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError as error:
+        raise RailwrightError("%s: %s: this node has no such user; allowed: one who exists on every node" % (key, name)) from error
+    return Account(name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
 
 
 class Host(Writer):

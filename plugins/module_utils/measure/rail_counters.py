@@ -16,6 +16,11 @@ COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + counter_verdicts.NAMES))
 Figures = List[Dict[str, Any]]
 
 
+def watched(ports: Sequence[Mapping[str, Any]]) -> List[Watched]:
+    """As the controller names them."""
+    return [Watched(**dict(port, netdevs=tuple(port["netdevs"]))) for port in ports]
+
+
 def check_port(port: Watched) -> None:
     """Names become paths and words of a command line here."""
     for name in (port.hca,) + port.netdevs:

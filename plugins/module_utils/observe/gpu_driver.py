@@ -15,6 +15,7 @@ from .devices import PCI_DEVICES, linked_name
 from .modules import running_modules
 from .nvidia_smi import SMI_SECONDS, smi_rows
 from .packages import query_packages
+from .processes import unit_active
 
 _INFORMATION = "/proc/driver/nvidia/gpus/%s/information"
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
@@ -66,7 +67,6 @@ _NVRM = "NVRM version: "
 _NUMBERED = re.compile(r"(?<=[ \t]{2})[0-9]+(?:\.[0-9]+)+(?=\s)")
 _VERSION = re.compile(r"[0-9]{3,4}(?:\.[0-9]+)+\Z")
 _OPEN_LICENSE = "Dual MIT/GPL"  # of the open modules; the proprietary ones say NVIDIA
-UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 
 # What tells the driver's packages apart, by name: CUDA repository, Debian, Ubuntu. Branch packages are added for BRANCHES.
 _NAMES = (
@@ -139,18 +139,6 @@ def observe_gpu_driver(host: Host, identity: Identity) -> Optional[Dict[str, Any
 def module_loaded(host: Host, name: str) -> Optional[bool]:
     running = running_modules(host)
     return None if running is None else name in running
-
-
-def unit_installed(host: Host, unit: str) -> bool:
-    return any(host.exists(directory + "/" + unit) for directory in UNIT_DIRECTORIES)
-
-
-def unit_active(host: Host, unit: str) -> Optional[bool]:
-    """None when there is no such unit, or nobody to ask."""
-    if not unit_installed(host, unit):
-        return None
-    answer = host.run(("systemctl", "is-active", unit)).out.strip()
-    return answer == "active" if answer else None
 
 
 def nvlinks_up(host: Host) -> Dict[str, List[float]]:

@@ -56,15 +56,9 @@ def peermem_facts(modules: Optional[Mapping[str, Mapping[str, Any]]]) -> Dict[st
 
 def _dmabuf(host: Host, has_cuda: bool) -> Dict[str, Any]:
     """Answers by HCA and by GPU: true, false, null for an answer that is neither; who was not asked is missing."""
-    hcas = ask_hcas(host) if host.listdir("/sys/class/infiniband") else None
-    cuda = ask_cuda(host) if has_cuda else None
-    return {
-        "hcas": hcas.found if hcas is not None else {},
-        "hcas_said": hcas.raw if hcas is not None else {},
-        "hcas_error": hcas.error if hcas is not None else None,
-        "gpus": cuda.found if cuda is not None else {},
-        "gpus_error": cuda.error if cuda is not None else None,
-    }
+    hcas = ask_hcas(host) if host.listdir("/sys/class/infiniband") else Answers({}, {}, None)
+    cuda = ask_cuda(host) if has_cuda else Answers({}, {}, None)
+    return {"hcas": hcas.found, "hcas_said": hcas.raw, "hcas_error": hcas.error, "gpus": cuda.found, "gpus_error": cuda.error}
 
 
 VERBS_SECONDS = 20.0
@@ -73,11 +67,13 @@ VERBS_RECORDING, CUDA_RECORDING = "/cmd/railwright-probe-verbs", "/cmd/railwrigh
 ANSWERS = {"EBADF": True, "EOPNOTSUPP": False, "EPROTONOSUPPORT": False}
 
 # The scripts print a line as soon as they know it: ``hca NAME ERRNO``, ``gpu PCI 0|1``, ``error TEXT``.
-VERBS = r"""
+SAY = r"""
 import ctypes, errno, sys
 def say(*words):
     sys.stdout.write(" ".join(words) + "\n")
     sys.stdout.flush()
+"""
+VERBS = SAY + r"""
 names = {errno.EBADF: "EBADF", errno.EOPNOTSUPP: "EOPNOTSUPP", errno.EPROTONOSUPPORT: "EPROTONOSUPPORT"}
 pointer, size = ctypes.c_void_p, ctypes.c_uint64
 try:
@@ -117,11 +113,7 @@ for index in range(count.value):
     verbs.ibv_close_device(context)
 """
 
-CUDA = r"""
-import ctypes, sys
-def say(*words):
-    sys.stdout.write(" ".join(words) + "\n")
-    sys.stdout.flush()
+CUDA = SAY + r"""
 try:
     cuda = ctypes.CDLL("libcuda.so.1")
 except OSError as error:

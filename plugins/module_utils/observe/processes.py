@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a process and the node itself began, as the kernel says it."""
+"""When a process and the node itself began, as the kernel says it; whether a unit of systemd is there, and whether it runs."""
 
 import re
 from typing import Optional, Union
 
 from ..host.host import Host
 
+UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 _BOOT = re.compile(r"^btime ([0-9]{1,18})$", re.MULTILINE)
 
 
@@ -23,3 +24,14 @@ def start_time(host: Host, pid: Union[int, str]) -> Optional[str]:
     text = host.read("/proc/%s/stat" % pid, 4096)
     fields = text.rpartition(")")[2].split() if text else []
     return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else None
+
+
+def unit_installed(host: Host, unit: str, *more: str) -> bool:
+    """``more``: directories beside those of administrators and packages."""
+    return any(host.exists("%s/%s" % (directory, unit)) for directory in UNIT_DIRECTORIES + more)
+
+
+def unit_active(host: Host, unit: str) -> Optional[bool]:
+    """None when there is no such unit, or nobody to ask."""
+    answer = host.run(("systemctl", "is-active", unit)).out.strip() if unit_installed(host, unit) else ""
+    return answer == "active" if answer else None

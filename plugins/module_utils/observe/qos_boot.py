@@ -47,10 +47,10 @@ def enable_link(netdev: str) -> str:
     return "%s/%s.wants/%s" % (UNIT_DIRECTORY, device_unit(netdev), unit_of(netdev))
 
 
-def escape(name: str) -> str:
-    r"""As systemd-escape(1) does: what may not stand in a unit's name is \xNN."""
-    return "".join(char if _PLAIN.match(char) and not (at == 0 and char == ".") else "".join("\\x%02x" % byte for byte in char.encode())
-                   for at, char in enumerate(name))
+def escape(name: str, *, first: bool = True) -> str:
+    r"""As systemd-escape(1) does: what may not stand in a unit's name is \xNN. ``first``: the name begins so, and not with a dot."""
+    return "".join(char if _PLAIN.match(char) and not (first and at == 0 and char == ".") else "".join(
+        "\\x%02x" % byte for byte in char.encode()) for at, char in enumerate(name))
 
 
 def with_boot(host: Host, qos: Mapping[str, Any]) -> Dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Pattern, Seq
 
 from ..formats import sysfs_values
 from ..formats.outside import json_object, mapping
+from ..host.disk import plain_path
 from ..host.host import Host
 from .dkms import dkms_builds
 from .modules import module_index, running_modules
@@ -23,7 +24,6 @@ MOUNTS = "/proc/mounts"
 _LIMIT = 16 * 1024 * 1024  # a container host may have ten thousand mounts
 _BEEGFS_RDMA = re.compile(r"^[ \t]*connUseRDMA[ \t]*=[ \t]*(\S+)", re.MULTILINE)
 _GPFS_VERBS = re.compile(r"^[ \t]*verbsRdma[ \t]+(enable)", re.MULTILINE)
-_ESCAPE = re.compile(r"\\([0-7]{3})")  # how /proc/mounts writes blanks
 _NFS = ("nfs", "nfs4", "cifs", "smb3")
 _SCSI = {"iscsi_iser": "iSER", "ib_srp": "SRP"}
 BEEGFS_CONFIG = "/etc/beegfs/beegfs-client.conf"
@@ -61,8 +61,7 @@ def _mounts(host: Host) -> List[RdmaStorage]:
         fields = line.split(" ")
         kind = _kind(settings, fields[0], fields[2], fields[3].split(",")) if len(fields) >= 4 else None
         if kind is not None:
-            path = _ESCAPE.sub(lambda code: chr(int(code.group(1), 8)), fields[1])
-            found.append(RdmaStorage(kind, "".join(c if c.isprintable() else "?" for c in path)))
+            found.append(RdmaStorage(kind, "".join(c if c.isprintable() else "?" for c in plain_path(fields[1]))))
     return found
 
 

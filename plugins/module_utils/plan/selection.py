@@ -8,8 +8,8 @@ file it writes. In doubt a change is left out: it is named with its reason, and 
 
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
-from ..areas.common.units import DIRECTORIES
 from ..host.host import Host
+from ..observe.processes import UNIT_DIRECTORIES
 from ..types import AT_BOOT, Change, Op, needs_consent
 from .areas import BY_NAME
 from .plan import Plan, obstacles
@@ -98,7 +98,7 @@ def _lacks(host: Host, op: Op) -> bool:
     if program != "systemctl":
         return False
     units = [template(word) for word in op.argv[2:] if word.endswith((".service", ".socket", ".timer"))]
-    return any(not unit.startswith(OWN_UNITS) and not any(host.exists("%s/%s" % (directory, unit)) for directory in DIRECTORIES)
+    return any(not unit.startswith(OWN_UNITS) and not any(host.exists("%s/%s" % (directory, unit)) for directory in UNIT_DIRECTORIES)
                for unit in units)
 
 

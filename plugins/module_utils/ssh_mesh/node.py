@@ -5,12 +5,12 @@ What lies in a home is touched with its user's rights. The private key is never 
 return value of anything but ``read_key``, whose task hides its result.
 """
 
-import pwd
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.common.files import FileState, is_ours, observe_file
 from ..errors import RailwrightError
 from ..formats.outside import whole
+from ..host import host as accounts
 from ..host.host import Host
 from ..observe.nics import observe_addresses, uplinks
 from . import files as texts
@@ -22,11 +22,8 @@ HOST_KEYS = 16  # no sshd has more
 LOGIN_SECONDS = 30.0
 
 
-class Account(NamedTuple):
-    name: str
-    uid: int
-    gid: int
-    home: str
+class Account(accounts.Account):
+    """With the place of the mesh's key."""
 
     @property
     def directory(self) -> str:
@@ -47,11 +44,8 @@ class Daemon(NamedTuple):
 
 
 def account(name: str) -> Account:
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError as error:
-        raise RailwrightError("ssh_mesh_user: %s: this node has no such user; allowed: one who exists on every node" % name) from error
-    return Account(name, entry.pw_uid, entry.pw_gid, entry.pw_dir.rstrip("/"))
+    found = accounts.account(name, "ssh_mesh_user")
+    return Account(name, found.uid, found.gid, found.home.rstrip("/"))
 
 
 def as_owner(host: Host, who: Account, path: str) -> ContextManager[None]:

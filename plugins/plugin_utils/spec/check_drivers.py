@@ -9,16 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import drivers
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import FORM_WORDS
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.drivers import (
-    BRANCHES,
-    LAST_PROPRIETARY,
-    MINIMUM_DRIVERS,
-    driver_fits,
-    find_branch,
-    minimum_driver,
-    wanted_driver,
-)
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import PROFILES, VENDORS
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.sysfs_values import cpu_list
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
@@ -70,23 +62,23 @@ def check_gpu_driver(values: Values, _rails: Any, findings: Findings, today: str
     branch, version, flavour = values["gpu_driver_branch"], values["gpu_driver_version"], values["gpu_driver_flavour"]
     if branch is None:
         return
-    known = tuple(row.name for row in BRANCHES)
+    known = tuple(row.name for row in drivers.BRANCHES)
     if version is None:
         if branch not in known and values["gpu_driver_source"] == "cuda_repository":
             findings.error("gpu_driver_branch", branch, "is no branch of the catalogue, so no version of it is pinned" + did_you_mean(
                 branch, known), f"{', '.join(known)}, or gpu_driver_version too")
     elif (found := _OF_BRANCH.match(version)) is None or found.group(1) != branch:
         findings.error("gpu_driver_version", version, f"is no version of branch {branch}", f"{branch}.N or {branch}.N.N")
-    if flavour == "proprietary" and int(branch) > LAST_PROPRIETARY:
-        findings.error("gpu_driver_flavour", flavour, f"branch {branch} has open kernel modules only (since {LAST_PROPRIETARY + 1})",
-                       "open")
+    if flavour == "proprietary" and int(branch) > drivers.LAST_PROPRIETARY:
+        since = drivers.LAST_PROPRIETARY + 1
+        findings.error("gpu_driver_flavour", flavour, f"branch {branch} has open kernel modules only (since {since})", "open")
     if flavour == "open" and int(branch) < OPEN_BEGINS:
         findings.error("gpu_driver_flavour", flavour, f"branch {branch} has no open kernel modules (they begin with {OPEN_BEGINS})",
                        "proprietary, or a newer branch")
-    row, date = find_branch(branch), today or time.strftime("%Y-%m-%d", time.gmtime())
+    row, date = drivers.find_branch(branch), today or time.strftime("%Y-%m-%d", time.gmtime())
     if row is not None and date > row.eol:
         findings.warning("gpu_driver_branch", branch, f"NVIDIA's support of this branch ({row.kind}) ended on {row.eol}",
-                         ", ".join(f"{item.name} ({item.kind}, to {item.eol})" for item in BRANCHES if date <= item.eol))
+                         ", ".join(f"{item.name} ({item.kind}, to {item.eol})" for item in drivers.BRANCHES if date <= item.eol))
 
 
 def check_cuda(values: Values, _rails: Any, findings: Findings) -> None:
@@ -98,13 +90,13 @@ def check_cuda(values: Values, _rails: Any, findings: Findings) -> None:
         if _RELEASED.search(name) is not None:
             findings.error(f"cuda_packages[{position}]", name, "has a version in its name; cuda_version adds it",
                            f"the name without it: {_RELEASED.sub('', name)}")
-    minimum = minimum_driver(version)
+    minimum = drivers.minimum_driver(version)
     if not minimum:
         findings.error("cuda_version", version, "is no CUDA release that the catalogue knows a minimum driver for",
-                       f"a release of CUDA {', '.join(sorted(MINIMUM_DRIVERS))}")
+                       f"a release of CUDA {', '.join(sorted(drivers.MINIMUM_DRIVERS))}")
         return
-    driver = wanted_driver(values)
-    if driver is not None and not driver_fits(version, driver):
+    driver = drivers.wanted_driver(values)
+    if driver is not None and not drivers.driver_fits(version, driver):
         findings.error("cuda_version", version, "needs driver %s or newer, gpu_driver_branch %s brings %s" % (
             minimum, values["gpu_driver_branch"], driver), "a newer gpu_driver_branch, or an older cuda_version")
 

@@ -10,15 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import nic_parameters
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import (
-    ARTIFACTS,
-    FORM_WORDS,
-    FORMS,
-    find_artifact,
-    pin_form,
-)
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import artifacts, nic_parameters
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, unreachable
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import GROUPS
 
 from .check_qos import check_buffers, check_custom
@@ -40,7 +33,7 @@ IMAGE_URL = rf"(https?://{HOST}(?=[/?#])|file:///)[A-Za-z0-9._~:/?#@!$&*+,;=%-]+
 VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 INDEX_URL = r"https?://[!-~]+"
 PATTERNS = (SYSCTL, SYSCTL_VALUE, VERSION, PARAMETER, PARAMETER_VALUE, PSID, FIRMWARE, IMAGE_URL, VARIABLE, INDEX_URL, PACKAGE, URL,
-            *FORMS.values())
+            *artifacts.FORMS.values())
 
 
 def _text(value: Any) -> str | None:
@@ -108,19 +101,20 @@ def package_version(path: str, name: Any, value: Any, findings: Findings) -> Any
 
 def artifact_pin(path: str, name: Any, value: Any, findings: Findings) -> Any:
     """Names that the catalogue has, values of the form that each needs."""
-    row = find_artifact(name) if isinstance(name, str) else None
+    row = artifacts.find_artifact(name) if isinstance(name, str) else None
     if row is None:
-        hint = did_you_mean(str(name), tuple(row.name for row in ARTIFACTS))
+        hint = did_you_mean(str(name), tuple(row.name for row in artifacts.ARTIFACTS))
         return findings.error(path, value, f"is no artifact of the catalogue{hint}", "a name that `railwright artifacts` lists")
-    if not _is(FORMS[pin_form(row)], value):
-        findings.error(path, value, f"is no {pin_form(row)}, and this artifact is known by one", FORM_WORDS[pin_form(row)])
+    form = artifacts.pin_form(row)
+    if not _is(artifacts.FORMS[form], value):
+        findings.error(path, value, f"is no {form}, and this artifact is known by one", artifacts.FORM_WORDS[form])
     return value
 
 
 def offline_package(package: Mapping[Any, Any], findings: Findings) -> Any:
     """{url, sha256} or {}."""
     key = "rdma_stack_offline_package"
-    parts = {"url": (URL, URL_FORM), "sha256": (FORMS["sha256"], FORM_WORDS["sha256"])}
+    parts = {"url": (URL, URL_FORM), "sha256": (artifacts.FORMS["sha256"], artifacts.FORM_WORDS["sha256"])}
     for name in package:
         if name not in parts:
             findings.error(f"{key}.{name}", package[name], "is no part of a package" + did_you_mean(str(name), tuple(parts)), "url, sha256")
@@ -164,7 +158,7 @@ def firmware_image(path: str, psid: Any, image: Any, findings: Findings) -> Any:
         return findings.error(path, image, "must hold url and sha256 and nothing else", "{url: https://…, sha256: 64 hexadecimal digits}")
     if not _is(IMAGE_URL, image["url"]):
         findings.error(path + ".url", image["url"], "is no URL", "an http, https or file URL")
-    elif not _is(FORMS["sha256"], str(image["sha256"])):
+    elif not _is(artifacts.FORMS["sha256"], str(image["sha256"])):
         findings.error(path + ".sha256", image["sha256"], "is no SHA-256 checksum", "64 lower-case hexadecimal digits, from sha256sum")
     return image
 
@@ -235,7 +229,7 @@ def address(path: str, _at: int, text: str, findings: Findings) -> Any:
         found = ipaddress.ip_address(text)
     except ValueError:
         return findings.error(path, text, "is no IP address", "an address like 192.0.2.11, without a prefix")
-    if found.is_loopback or found.is_link_local or found.is_multicast or found.is_unspecified:
+    if unreachable(found):
         return findings.error(path, text, "is not an address that other nodes reach this one at",
                               "a unicast address, neither loopback nor link-local")
     return str(found)

@@ -5,15 +5,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import qos
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import NCCL_RELEASE
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import (
-    NONE,
-    QosProfile,
-    dscp_of,
-    priority_of,
-    qos_profile,
-    site_profile,
-)
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import DEFAULT
 
 from ..nccl_catalogue.profile_rows import HCA, Exclusion
@@ -79,16 +72,16 @@ def _check_rows(profile: NcclProfile, findings: Findings) -> None:
 
 
 def _check_qos(values: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
-    chosen = site_profile(values["qos_profile"], values["qos_custom"])
-    if profile.qos == NONE and chosen is not None:
+    chosen = qos.site_profile(values["qos_profile"], values["qos_custom"])
+    if profile.qos == qos.NONE and chosen is not None:
         findings.error(PROFILE, profile.name, "carries no RoCE traffic that a traffic class could mark; rdma_qos_profile %s would write "
                        "NCCL_IB_TC=%d" % (chosen.name, chosen.tc), "rdma_qos_profile: none beside it")
-    wanted = qos_profile(profile.qos or NONE)
+    wanted = qos.qos_profile(profile.qos or qos.NONE)
     if wanted is None:
         return
     if chosen is None or (chosen.dscp, chosen.priority) != (wanted.dscp, wanted.priority):
         why = "is for a fabric with TC %d (%d >> 2 = DSCP %d, %d >> 5 = priority %d); rdma_qos_profile %s" % (
-            wanted.tc, wanted.tc, dscp_of(wanted.tc), wanted.tc, priority_of(wanted.tc), _against(chosen))
+            wanted.tc, wanted.tc, qos.dscp_of(wanted.tc), wanted.tc, qos.priority_of(wanted.tc), _against(chosen))
         findings.error(PROFILE, profile.name, why, f"rdma_qos_profile: {wanted.name} beside it")
     elif chosen.tc != wanted.tc:
         why = "is for a fabric with TC %d; rdma_qos_profile %s has %d, the same DSCP with ECN bits %d and not %d" % (
@@ -96,7 +89,7 @@ def _check_qos(values: Mapping[str, Any], profile: NcclProfile, findings: Findin
         findings.warning(PROFILE, profile.name, why, f"rdma_qos_profile: {wanted.name} beside it")
 
 
-def _against(chosen: QosProfile | None) -> str:
+def _against(chosen: qos.QosProfile | None) -> str:
     if chosen is None:
         return "none marks nothing: the traffic lands in priority 0, where the fabric drops"
     return f"{chosen.name} has TC {chosen.tc}: {arithmetic(chosen.tc, chosen)}"

@@ -8,18 +8,7 @@ traffic on a priority that PFC does not pause is dropped under load, and RDMA is
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import (
-    CNP_DSCP,
-    CUSTOM,
-    ECT0,
-    MAX_LOSSLESS,
-    MAX_LOSSLESS_SOURCE,
-    NONE,
-    QosProfile,
-    dscp_of,
-    priority_of,
-    site_profile,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import qos
 
 from .findings import Findings, did_you_mean
 from .values import as_int, type_name
@@ -56,7 +45,7 @@ def check_custom(given: Mapping[Any, Any], findings: Findings) -> Any:
     if not given or findings.error_count() != before:
         return fields
     whole = _filled(fields)
-    profile = site_profile(CUSTOM, whole)
+    profile = qos.site_profile(qos.CUSTOM, whole)
     if profile is not None:
         _check_lossless(profile, findings)
         _check_cnp(profile, fields, findings)
@@ -79,25 +68,25 @@ def _check_mark(fields: Mapping[str, Any], findings: Findings) -> None:
     if tc is None and dscp is None:
         findings.error(KEY, None, "does not say how RoCE traffic is marked", "tc or dscp in it")
     elif tc is not None and dscp is not None:
-        findings.error(KEY + ".dscp", dscp, f"is there beside tc, which holds it: {tc} >> 2 = DSCP {dscp_of(tc)}", "one of them")
+        findings.error(KEY + ".dscp", dscp, f"is there beside tc, which holds it: {tc} >> 2 = DSCP {qos.dscp_of(tc)}", "one of them")
     elif tc is not None and tc & 3 == 3:
         findings.error(KEY + ".tc", tc, f"{tc} & 3 = 3 marks every packet as one that met congestion", f"{tc - 1}: ECN bits 2")
     elif tc is not None and tc & 3 == 0:
         findings.warning(KEY + ".tc", tc, f"{tc} & 3 = 0: packets are not ECN-capable unless the NIC marks them so by itself",
-                         f"{tc + ECT0}: ECN bits 2")
+                         f"{tc + qos.ECT0}: ECN bits 2")
 
 
 def _filled(fields: Mapping[str, Any]) -> dict[str, Any]:
-    tc = fields["tc"] if "tc" in fields else fields["dscp"] << 2 | ECT0
-    priority = fields.get("priority", priority_of(tc))
-    cnp_dscp = fields.get("cnp_dscp", CNP_DSCP)
+    tc = fields["tc"] if "tc" in fields else fields["dscp"] << 2 | qos.ECT0
+    priority = fields.get("priority", qos.priority_of(tc))
+    cnp_dscp = fields.get("cnp_dscp", qos.CNP_DSCP)
     return {
         "tc": tc, "priority": priority, "lossless": sorted(fields.get("lossless", [priority])), "cnp_dscp": cnp_dscp,
         "cnp_priority": fields.get("cnp_priority", cnp_dscp >> 3), "ets": fields.get("ets", []),
     }
 
 
-def _check_lossless(profile: QosProfile, findings: Findings) -> None:
+def _check_lossless(profile: qos.QosProfile, findings: Findings) -> None:
     path = KEY + ".lossless"
     lossless = list(profile.lossless)
     if len(set(lossless)) < len(lossless):
@@ -105,36 +94,36 @@ def _check_lossless(profile: QosProfile, findings: Findings) -> None:
     elif profile.priority not in lossless:
         findings.error(path, lossless, f"the RoCE traffic is lossy: {arithmetic(profile.tc, profile)}",
                        f"a list with {profile.priority} in it")
-    elif len(lossless) > MAX_LOSSLESS:
+    elif len(lossless) > qos.MAX_LOSSLESS:
         findings.error(path, lossless, "%d priorities are more than the buffers of a port hold headroom for: %d (%s)" % (
-            len(lossless), MAX_LOSSLESS, MAX_LOSSLESS_SOURCE), f"at most {MAX_LOSSLESS} priorities")
-    default = priority_of(profile.tc)
+            len(lossless), qos.MAX_LOSSLESS, qos.MAX_LOSSLESS_SOURCE), f"at most {qos.MAX_LOSSLESS} priorities")
+    default = qos.priority_of(profile.tc)
     if profile.mapped is not None and not findings.has_error(path):
         findings.warning(KEY + ".priority", profile.priority, "NICs and switches map %d >> 3 = priority %d unless told otherwise" % (
             profile.dscp, default), f"{default}, or a map of DSCP {profile.dscp} to {profile.priority} on every NIC and switch")
 
 
-def _check_cnp(profile: QosProfile, fields: Mapping[str, Any], findings: Findings) -> None:
+def _check_cnp(profile: qos.QosProfile, fields: Mapping[str, Any], findings: Findings) -> None:
     """A CNP says that a queue is congested; in a queue that PFC pauses it comes too late."""
     dscp, priority = profile.cnp_dscp, profile.cnp_priority
     mapped = dscp >> 3
     if dscp == profile.dscp:
         findings.error(KEY + ".cnp_dscp", dscp, "is the DSCP of the RoCE traffic too: CNPs wait in the queue that they are about",
-                       f"another one; {CNP_DSCP} is usual")
+                       f"another one; {qos.CNP_DSCP} is usual")
     elif priority in profile.lossless and "cnp_priority" in fields:
         findings.error(KEY + ".cnp_priority", priority, f"is a lossless priority ({_pfc(profile)}): CNPs wait where PFC pauses",
-                       f"a lossy priority; {CNP_DSCP >> 3} is usual")
+                       f"a lossy priority; {qos.CNP_DSCP >> 3} is usual")
     elif mapped in profile.lossless:
         path = ".cnp_dscp" if "cnp_dscp" in fields else ".lossless"
         findings.error(KEY + path, dscp if "cnp_dscp" in fields else list(profile.lossless),
                        f"CNPs wait where PFC pauses: CNP DSCP {dscp} >> 3 = priority {mapped}, {_pfc(profile)}",
-                       f"a lossy priority for CNP; DSCP {CNP_DSCP} is usual")
+                       f"a lossy priority for CNP; DSCP {qos.CNP_DSCP} is usual")
     elif mapped != priority:
         findings.warning(KEY + ".cnp_priority", priority, f"{dscp} >> 3 = priority {mapped}, where switches that trust DSCP have it",
                          f"{mapped}, or a map of DSCP {dscp} to {priority} on every switch")
 
 
-def _check_ets(profile: QosProfile, findings: Findings) -> None:
+def _check_ets(profile: qos.QosProfile, findings: Findings) -> None:
     ets = list(profile.ets)
     if not ets:
         return
@@ -151,24 +140,24 @@ def check_qos(values: Mapping[str, Any], _rails: Any, findings: Findings) -> Non
     """``rdma_qos_custom`` and ``rdma_qos_profile: custom`` belong together, and both to RoCE."""
     fabric, name, custom = values["fabric"], values["qos_profile"], values["qos_custom"]
     if fabric in NO_PFC:
-        if custom and name == NONE:
+        if custom and name == qos.NONE:
             findings.error(KEY, None, f"PFC, DSCP and CNP are for RoCE; {NO_PFC[fabric]}", "unset")
-    elif name == CUSTOM and not custom:
+    elif name == qos.CUSTOM and not custom:
         findings.error("rdma_qos_profile", name, f"is what {KEY} describes, and that is not set", f"{KEY}, or the name of a profile")
-    elif custom and name != CUSTOM:
+    elif custom and name != qos.CUSTOM:
         findings.error(KEY, None, f"is read only where rdma_qos_profile is custom; it is {name}", "rdma_qos_profile: custom, or unset")
 
 
-def arithmetic(tc: int, profile: QosProfile) -> str:
+def arithmetic(tc: int, profile: qos.QosProfile) -> str:
     """Where a traffic class leads with this profile: ``41 >> 2 = DSCP 10, 41 >> 5 = priority 1, PFC is on 3``."""
-    if profile.mapped is not None and dscp_of(tc) == profile.dscp:
+    if profile.mapped is not None and qos.dscp_of(tc) == profile.dscp:
         queue = f"which is mapped to priority {profile.mapped}"
     else:
-        queue = f"{tc} >> 5 = priority {priority_of(tc)}"
-    return f"{tc} >> 2 = DSCP {dscp_of(tc)}, {queue}, {_pfc(profile)}"
+        queue = f"{tc} >> 5 = priority {qos.priority_of(tc)}"
+    return f"{tc} >> 2 = DSCP {qos.dscp_of(tc)}, {queue}, {_pfc(profile)}"
 
 
-def _pfc(profile: QosProfile) -> str:
+def _pfc(profile: qos.QosProfile) -> str:
     return "PFC is on " + " and ".join(map(str, profile.lossless)) if profile.lossless else "PFC is off"
 
 
@@ -207,8 +196,8 @@ def _integers(path: str, value: Any, largest: int, findings: Findings) -> list[i
 def check_roce_qos(values: Mapping[str, Any], _rails: Any, findings: Findings) -> None:
     """What belongs to RoCE, and lossless traffic in a buffer of its own: one that lossy traffic fills pauses the lossless traffic in it."""
     fabric, name, buffers = values["fabric"], values["qos_profile"], values[BUFFERS]
-    profile = site_profile(name, values["qos_custom"])
-    if fabric != "roce" or name == NONE:
+    profile = qos.site_profile(name, values["qos_custom"])
+    if fabric != "roce" or name == qos.NONE:
         if buffers:
             findings.error(BUFFERS, None, f"sizes the buffers of lossless RoCE; rdma_fabric is {fabric} with rdma_qos_profile {name}",
                            "unset")

@@ -10,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from railwright.cli.options import Format
 from railwright.report.text import printable
 from railwright.writing import json_text
 
@@ -52,6 +53,14 @@ def err() -> Console:
 def print_json(document: Any) -> None:
     """The one document of JSON mode."""
     sys.stdout.write(json_text(document))
+
+
+def answer(form: Format, document: Any, show: Callable[[], None]) -> None:
+    """A result: the one document of JSON mode, or what ``show`` prints."""
+    if form is Format.JSON:
+        print_json(document)
+    else:
+        show()
 
 
 def say(*parts: str | Text) -> None:

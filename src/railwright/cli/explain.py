@@ -114,20 +114,15 @@ def _nccl(name: str, inventory: Given | None, limit: str | None, form: Format) -
         _show_all(form)
     else:
         found = profile_document(profile_named(name))
-        if form is Format.JSON:
-            console.print_json(found)
-        else:
-            _show_profile(found)
+        console.answer(form, found, lambda: _show_profile(found))
 
 
 def _show_all(form: Format) -> None:
     from railwright.nccl.explain import names, profile_document, profile_named
 
     rows = [profile_document(profile_named(item)) for item in names()]
-    if form is Format.JSON:
-        console.print_json(rows)
-    else:
-        console.table(("profile", "fabric", "for"), [(item["name"], ", ".join(item["fabrics"]), item["description"]) for item in rows])
+    cells = [(item["name"], ", ".join(item["fabrics"]), item["description"]) for item in rows]
+    console.answer(form, rows, lambda: console.table(("profile", "fabric", "for"), cells))
 
 
 def _of_hosts(inventory: Given, limit: str | None, profile: str | None, variable: str | None, form: Format) -> None:

@@ -138,10 +138,7 @@ class Session:
 
     def show(self, end: Conclusion, show: Callable[[], None], **document: Any) -> None:
         """Print the run's document, with these fields beside its nodes and summary, or ``show`` it."""
-        if self.form is Format.JSON:
-            console.print_json({"nodes": end.nodes, **document, "summary": end.summary})
-        else:
-            show()
+        console.answer(self.form, {"nodes": end.nodes, **document, "summary": end.summary}, show)
 
     def finish(self, end: Conclusion, show: Callable[[], None], document: Mapping[str, Any] | None = None, **record: Any) -> NoReturn:
         """Store the run, with what ``record`` has beside, print it, and end with its code."""
@@ -353,15 +350,10 @@ def show_documents(
         if inventory is not None or limit is not None:
             raise InputError("--sysroot reads one captured tree; it does not go with --inventory or --limit")
         document = of_tree(captured_tree(sysroot))
-        if form is Format.JSON:
-            console.print_json(document)
-        else:
-            show(document)
+        console.answer(form, document, lambda: show(document))
         return ExitCode.OK
     if inventory is None:
         raise InputError("no node is named: give -i INVENTORY, or --sysroot DIR")
-    from railwright.cli.session import Session, heading, overall
-
     outcome = Session(verb, inventory, limit, form).scan(verb, transport)
     require(outcome, lambda host: of_host(host) is not None, {"explain": "explanation"}.get(verb, verb))
     if form is Format.JSON:

@@ -4,8 +4,8 @@ nodes each, report. Slow to import: Ansible is.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -256,10 +256,7 @@ def _report(request: Request, site: Judged, state: State, *, through: bool) -> E
     found = upgrade_document(state, site.site.undrain, left)
     code = ExitCode(found["summary"]["exit_code"])
     _keep(site, state, code)
-    if request.form is Format.JSON:
-        console.print_json(found)
-    else:
-        show_upgrade(found)
+    console.answer(request.form, found, lambda: show_upgrade(found))
     return code
 
 
@@ -277,16 +274,11 @@ def _many(number: int) -> str:
     return "1 batch" if number == 1 else f"{number} batches"
 
 
-def _progress() -> tuple[Callable[[str], None], Callable[[str], Any]]:
+def _progress() -> tuple[Callable[[str], None], Shown]:
     """A line for every change of a node's state, and Ansible's own progress below it."""
     begin_time = time.monotonic()
 
     def tell(text: str) -> None:
         console.note(f"[{elapsed_text(time.monotonic() - begin_time)}] upgrade: {text}")
 
-    @contextmanager
-    def shows(step: str) -> Iterator[Listener]:
-        with shown(f"upgrade {step}", console.err(), debug=settings.debug) as listener:
-            yield listener
-
-    return tell, shows
+    return tell, lambda step: shown(f"upgrade {step}", console.err(), debug=settings.debug)

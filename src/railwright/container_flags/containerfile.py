@@ -9,14 +9,7 @@ import json
 import shlex
 from collections.abc import Sequence
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack.repository_files import (
-    PREFERENCES,
-    PREFIX,
-    definition,
-    definition_path,
-    keyring_path,
-    preferences,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import repository_files as files
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import LIBRARIES, AiaccPackage
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import Repository
 from railwright.container_flags.model import IMAGE, Container
@@ -66,7 +59,7 @@ def _brought(plugin: AiaccPackage) -> str:
 def key_steps(manager: str, repository: Repository) -> list[str]:
     """The repository's key, and nothing else of its file; then its definition, and on apt what of it goes first."""
     tools = shlex.join(KEY_TOOLS[manager])
-    ring = keyring_path(manager, repository.name)
+    ring = files.keyring_path(manager, repository.name)
     gpg = f"gpg --homedir {HOME} --no-autostart --batch --quiet"
     steps = ["apt-get update", f"{APT_INSTALL} {tools}"] if manager == "apt" else [f"dnf install -y {tools}"]
     steps += [
@@ -76,10 +69,10 @@ def key_steps(manager: str, repository: Repository) -> list[str]:
         f"{gpg} --armor --export {shlex.quote(repository.fingerprint or '')} > {ring}",
         f"test -s {ring}",
         f"rm -r {HOME}",
-        _file(definition_path(manager, repository.name), definition(manager, repository)),
+        _file(files.definition_path(manager, repository.name), files.definition(manager, repository)),
     ]
-    pins = preferences(repository) if manager == "apt" else None
-    return [*steps, _file(f"{PREFERENCES}/{PREFIX}{repository.name}.pref", pins)] if pins is not None else steps
+    pins = files.preferences(repository) if manager == "apt" else None
+    return [*steps, _file(f"{files.PREFERENCES}/{files.PREFIX}{repository.name}.pref", pins)] if pins is not None else steps
 
 
 def _file(path: str, content: str) -> str:

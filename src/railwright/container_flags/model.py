@@ -5,13 +5,13 @@ What a node says is data: each part is taken only in the form that it has on a h
 since it would get into a shell or a YAML file. The forms themselves quote all the same.
 """
 
-import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.containers import CDI_SINCE, CudaFit, at_least, cuda_fit, image_cuda
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import usable_addresses
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from railwright.container_flags.image import ImageSystem, image_system
 from railwright.container_flags.torchrun import Job, Launch, launch
@@ -235,15 +235,7 @@ def _base(answer: Mapping[str, Any], options: Options) -> tuple[str, str] | None
 
 def usable_address(texts: Sequence[Any]) -> str | None:
     """The first one that other nodes can reach, IPv4 before IPv6."""
-    good = []
-    for text in texts:
-        try:
-            address = ipaddress.ip_address(str(text))
-        except ValueError:
-            continue
-        if not (address.is_loopback or address.is_link_local or address.is_multicast or address.is_unspecified):
-            good.append(address)
-    return str(min(good, key=lambda item: item.version)) if good else None
+    return min(usable_addresses(texts), key=lambda text: ":" in text, default=None)
 
 
 def _list(value: Any) -> list[Any]:

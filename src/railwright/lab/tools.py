@@ -54,15 +54,14 @@ def tool(name: str) -> str:
     return find_tool(name) or name
 
 
-def run_tool(argv: Sequence[str], *, timeout: float = 120, cwd: Path | None = None, stdin: str | None = None) -> str:
+def run_tool(argv: Sequence[str], *, timeout: float = 120) -> str:
     """Run a command to its end and return stdout; a failure becomes a LabError with the last lines."""
     command = [tool(argv[0]) if argv[0] in PACKAGE_OF else argv[0], *argv[1:]]
     name = Path(argv[0]).name
     try:
         done = subprocess.run(
-            command, cwd=cwd, input=stdin, stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True, text=True, errors="replace", timeout=timeout, check=False,
-        )  # fmt: skip
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout, check=False
+        )
     except subprocess.TimeoutExpired as exc:
         raise LabError(f"{name} did not end within {timeout:.0f} s: {' '.join(argv)}") from exc
     except OSError as exc:

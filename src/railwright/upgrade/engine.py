@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import CommandError
-from railwright.upgrade.journal import STEPS, Journal, Node, Record, of_kind
+from railwright.journal import Record
+from railwright.upgrade.journal import STEPS, Journal, Node, of_kind
 from railwright.upgrade.judge import ending, unavailable
 from railwright.upgrade.order import Rules, batches, next_batch
 from railwright.upgrade.report import left_text, seconds_left

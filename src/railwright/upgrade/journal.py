@@ -10,7 +10,6 @@ controller is kept out by the leases on the nodes.
 """
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,8 +21,9 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.exitcodes import CommandError
 from railwright.inventories import Given, inventories
+from railwright.journal import SCHEMA, Lines, Record, begin, go_on
 from railwright.runs import runs_directory, site_name, site_path
-from railwright.writing import make_directories, sync_directory
+from railwright.writing import make_directories
 
 TRIES, TRY_SECONDS = 3, 0.05
 
@@ -88,12 +88,10 @@ def _said(descriptor: int) -> str:
     return os.pread(descriptor, 200, 0).decode("utf-8", "replace").strip() or "another process"
 
 
-SCHEMA = 1
 STEPS = ("drain", "change", "validate", "gate", "undrain")
 BUSY = {"drain": "draining", "change": "changing", "validate": "validating", "gate": "gating", "undrain": "undraining"}
 STATES = ("waiting", "draining", "drained", "changing", "validating", "gating", "undraining", "done", "failed", "rolled_back")
 
-Record = dict[str, Any]
 Clock = Callable[[], float]
 
 
@@ -139,53 +137,35 @@ class Damaged(CommandError):
     """The journal cannot be trusted."""
 
 
-class Journal:
-    """An open journal: every ``add`` is on the disk when it returns."""
+class Journal(Lines):
+    """An open journal of an upgrade: every line is in the state, too."""
 
     def __init__(self, path: Path, descriptor: int, state: State, clock: Clock = time.time) -> None:
-        self.path, self.state = path, state
-        self._descriptor, self._clock = descriptor, clock
+        super().__init__(path, descriptor, "upgrade")
+        self.state, self._clock = state, clock
 
     def add(self, *records: Record) -> None:
         """Append, sync, and take into the state, in this order. Raises CommandError when that cannot be; then nothing is announced."""
         now = round(self._clock(), 3)
         stamped = [{"time": now, **record} for record in records]
-        whole = os.fstat(self._descriptor).st_size
-        try:
-            _write(self._descriptor, b"".join(_line(record) for record in stamped))
-            os.fsync(self._descriptor)
-        except OSError as error:
-            os.ftruncate(self._descriptor, whole)  # a full disk takes half a line: the next one must not be glued to it
-            raise CommandError(f"{self.path}: {error.strerror}; without its journal the upgrade goes no further") from error
+        super().add(*stamped)
         for record in stamped:
             fold(self.state, record)
-
-    def close(self) -> None:
-        os.close(self._descriptor)
 
 
 def create(run: str, head: Mapping[str, Any], clock: Clock = time.time) -> Journal:
     """A new journal. Raises FileExistsError when the run has one."""
-    directory = upgrades_directory() / run
-    make_directories(directory.parent, 0o700)
-    directory.mkdir(mode=0o700)
-    path = directory / "journal.jsonl"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    record = {"kind": "start", "schema": SCHEMA, "time": round(clock(), 3), "run": run, **head}
-    _write(descriptor, _line(record))
-    os.fsync(descriptor)
-    for place in (directory, directory.parent):  # the names, too, must be on the disk
-        sync_directory(place)
-    return Journal(path, descriptor, _begin(record), clock)
+    make_directories(upgrades_directory(), 0o700)
+    path = upgrades_directory() / run / "journal.jsonl"
+    record = {"time": round(clock(), 3), "run": run, **head}
+    descriptor = begin(path, record, "upgrade")
+    return Journal(path, descriptor, _begin({"kind": "start", "schema": SCHEMA, **record}), clock)
 
 
 def reopen(path: Path, clock: Clock = time.time) -> Journal:
     """Go on with a journal; a torn last line is cut off, or the next one would be glued to it."""
     state, good = _read(path)
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-    os.ftruncate(descriptor, good)
-    os.fsync(descriptor)
-    return Journal(path, descriptor, state, clock)
+    return Journal(path, go_on(path, good), state, clock)
 
 
 def read_state(path: Path) -> State:
@@ -317,13 +297,3 @@ def _ended(node: Node, record: Record) -> None:
 def of_kind(kind: str, names: Iterable[str], **fields: Any) -> list[Record]:
     """The same record for several nodes."""
     return [{"kind": kind, "node": name, **fields} for name in names]
-
-
-def _line(record: Record) -> bytes:
-    return json.dumps(record, separators=(",", ":")).encode("ascii") + b"\n"
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    """All of it: a disk that is nearly full takes a part, and says so only when asked again."""
-    while data:
-        data = data[os.write(descriptor, data) :]

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from railwright.events import HostOutcome, RunOutcome
+from railwright.journal import Record
 from railwright.report.text import short
-from railwright.upgrade.journal import Record
 from railwright.upgrade.order import Rules, canaries, next_batch
 
 SHOWN = 3  # verdicts in a message; the record of the run has them all

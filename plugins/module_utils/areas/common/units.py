@@ -9,6 +9,7 @@ captured tree. (A vendor unit that an alias enables is not inspected here.)
 from typing import List, NamedTuple, Optional, Tuple
 
 from ...host.host import Host
+from ...observe.processes import UNIT_DIRECTORIES, unit_active, unit_installed
 from ...types import AT_BOOT, UNIT, Change, Op, Problem, Subject, remove_file, run
 from .files import FileState, observe_file, plan_file
 
@@ -82,7 +83,6 @@ def plan_unit(area: str, unit: Unit, state: UnitState, why: str, source: str) ->
 # nvidia-persistenced has no [Install] section). Until the package is there the unit is planned all the same, so that
 # the plan that is consented to holds everything.
 
-DIRECTORIES = (DIRECTORY, "/usr/lib/systemd/system", "/lib/systemd/system")
 TARGET = "multi-user.target"
 START_SECONDS = 180.0
 
@@ -97,16 +97,14 @@ class DaemonState(NamedTuple):
 
 
 def observe_daemon(host: Host, unit: str) -> DaemonState:
-    installed = any(host.exists("%s/%s" % (directory, unit)) for directory in DIRECTORIES)
-    answer = host.run(("systemctl", "is-active", unit)).out.strip() if installed else ""
     enabled = wanted_at_boot(host, unit) and mask_of(host, unit) is None
-    return DaemonState(unit, installed, enabled, answer == "active" if answer else None)
+    return DaemonState(unit, unit_installed(host, unit), enabled, unit_active(host, unit))
 
 
 def wanted_at_boot(host: Host, unit: str) -> bool:
     """Whether any target or unit pulls it in: a link in a .wants or .requires directory."""
     return any(pulls_in(host, "%s/%s/%s" % (directory, name, unit))
-               for directory in DIRECTORIES for name in host.listdir(directory) if name.endswith((".wants", ".requires")))
+               for directory in UNIT_DIRECTORIES for name in host.listdir(directory) if name.endswith((".wants", ".requires")))
 
 
 def plan_daemon(area: str, state: DaemonState, why: str, source: str, *, running: bool = True) -> List[Change]:

@@ -16,6 +16,7 @@ from ...host.host import Host
 from ...observe.dkms import INSTALLED, dkms_builds
 from ...observe.modules import module_path
 from ...observe.packages import query_packages
+from ...observe.processes import unit_installed
 from ...observe.stack import CORE, FOREIGN_PATH, INBOX, StackModule, observe_modules, origin
 from ...observe.storage import RdmaStorage, rdma_storage
 from ...rules.gpudirect import MODULES as PEER_MODULES
@@ -23,12 +24,12 @@ from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem, run
 from ..common import initramfs
 from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
-from ..common.units import RELOAD, enabled_unit, mask_of, pulls_in
+from ..common.units import RELOAD, enabled_unit, mask_of, wanted_at_boot
 from .dkms import STACK_MODULES, stack_installed
 
 NAME = "stack"
 DROPIN = "/etc/systemd/system/openibd.service.d/railwright.conf"
-UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system", "/run/systemd/generator.late")
+OF_SCRIPTS = "/run/systemd/generator.late"  # units that systemd makes of old init scripts
 RESTART_SECONDS = 600.0  # sixteen functions, each loads its firmware pages
 SOURCE = "NVIDIA (openibd restart after an installation)"
 DROPIN_SOURCE = "AZ (openibd races udev at boot)"
@@ -80,7 +81,7 @@ def observe(host: Host, desired: Desired) -> Observed:
     return Observed(
         observe_modules(host, kernel), bool(nics), any(host.readlink(nic + "/driver") is None for nic in nics), installed,
         any(build.module not in built for build in builds), tuple(rdma_storage(host)), loaded_peermem(host),
-        has_unit(host, unit), is_enabled(host, unit), dropin,
+        unit_installed(host, unit, OF_SCRIPTS), is_enabled(host, unit), dropin,
         int(systemd.group(1)) if systemd else None, _image(host, desired, path, installed) if stack is None or waiting else None)
 
 
@@ -221,17 +222,8 @@ def loaded_peermem(host: Host) -> Optional[Tuple[str, int]]:
     return None if name is None else (name, sysfs_values.integer(host.line("/sys/module/%s/refcnt" % name)) or 0)
 
 
-def has_unit(host: Host, unit: str) -> bool:
-    """From a package, or made by systemd of the old init script."""
-    return any(host.exists("%s/%s" % (directory, unit)) for directory in UNIT_DIRECTORIES)
-
-
 def is_enabled(host: Host, unit: str) -> bool:
     """By its link below any target: vendors have changed which one. systemctl is asked where there is none (init scripts)."""
-    if mask_of(host, unit) is not None:
-        return False
-    base = UNIT_DIRECTORIES[0]
-    targets = [name for name in host.listdir(base) if name.endswith((".wants", ".requires"))]
-    if any(pulls_in(host, "%s/%s/%s" % (base, name, unit)) for name in targets):
-        return True
-    return has_unit(host, unit) and host.run(("systemctl", "is-enabled", unit), 10.0).out.strip() == "enabled"
+    if mask_of(host, unit) is not None or wanted_at_boot(host, unit):
+        return mask_of(host, unit) is None
+    return unit_installed(host, unit, OF_SCRIPTS) and host.run(("systemctl", "is-enabled", unit), 10.0).out.strip() == "enabled"

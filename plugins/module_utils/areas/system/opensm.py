@@ -15,10 +15,11 @@ from typing import List, NamedTuple
 
 from ...catalogue.stacks import NDR, vendor_stack
 from ...host.host import Host
+from ...observe.processes import unit_installed
 from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, Verdict
-from ..common.units import DIRECTORIES, enabled_unit, running_unit
+from ..common.units import enabled_unit, running_unit
 from ..network.evidence import observe_units
 from ..network.model import UnitState
 from ..network.persistent import ENABLED
@@ -60,15 +61,11 @@ def desired(spec: Spec, identity: Identity) -> Desired:
 def observe(host: Host, desired: Desired) -> Observed:
     if not desired.enabled:
         return Observed(UnitState("", "", ""), False)
-    there = [unit for unit in (desired.unit, UNIT, VENDORS_UNIT) if _has(host, unit)]
+    # From a package, or to be made by systemd of an init script.
+    there = [unit for unit in (desired.unit, UNIT, VENDORS_UNIT)
+             if unit_installed(host, unit) or host.exists("/etc/init.d/" + unit[:-len(".service")])]
     name = there[0] if there else desired.unit
     return Observed(observe_units(host, (name,)).get(name, UnitState("", "", "")), host.exists(UMAD), name)
-
-
-def _has(host: Host, unit: str) -> bool:
-    """From a package, or to be made by systemd of an init script."""
-    places = ["%s/%s" % (directory, unit) for directory in DIRECTORIES] + ["/etc/init.d/" + unit[:-len(".service")]]
-    return any(host.exists(place) for place in places)
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
@@ -99,12 +96,6 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
 def can_run(desired: Desired, observed: Observed) -> bool:
     """On a machine kernel_modules loads ib_umad before; in a container it is there or it is not."""
     return observed.umad or not desired.container
-
-
-def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
-    if desired.enabled and observed.unit.load == "masked":
-        return [Problem(NAME, "unit " + observed.name, "is masked on this node; unmask it, or take the host out of group opensm")]
-    return []
 
 
 def judge_opensm(seen: Inspection) -> List[Verdict]:

@@ -9,19 +9,7 @@ belongs to the machine below: nothing is done there, and ``notes`` say so.
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ...host.host import Host
-from ...observe.pci import (
-    DEVCTL_READ_REQUEST,
-    DEVCTL_RELAXED,
-    ConfigSpace,
-    acs_names,
-    bridges_above,
-    command_line,
-    config_of,
-    passed_through,
-    path_above,
-    pci_locked,
-    read_request_code,
-)
+from ...observe import pci as bus
 from ...spec.match import match_rails
 from ...spec.model import Spec
 from ...types import PCI, PRESENT, Change, Identity, Problem, Subject, run
@@ -63,13 +51,13 @@ class Desired(NamedTuple):
 
 class Bridge(NamedTuple):
     pci: str
-    config: Optional[ConfigSpace]
+    config: Optional[bus.ConfigSpace]
     passes: Tuple[str, ...]  # functions below it that belong to a virtual machine
 
 
 class Observed(NamedTuple):
     bridges: Tuple[Bridge, ...]
-    rails: Tuple[Tuple[Rail, Optional[ConfigSpace]], ...]
+    rails: Tuple[Tuple[Rail, Optional[bus.ConfigSpace]], ...]
     setpci: Optional[str]
     locked: bool
     config_acs: bool  # the kernel was told which ACS bits to set
@@ -125,14 +113,14 @@ def rail_functions(spec: Spec, identity: Identity) -> List[Rail]:
 
 
 def observe(host: Host, desired: Desired) -> Observed:
-    passed = passed_through(host) if desired.acs else ()
-    paths = {address: path_above(host, address) for address in passed}
+    passed = bus.passed_through(host) if desired.acs else ()
+    paths = {address: bus.path_above(host, address) for address in passed}
     bridges = tuple(
-        Bridge(bridge, config_of(host, bridge), tuple(address for address in passed if bridge in paths[address]))
-        for bridge in sorted(bridges_above(host, desired.functions))) if desired.acs else ()
+        Bridge(bridge, bus.config_of(host, bridge), tuple(address for address in passed if bridge in paths[address]))
+        for bridge in sorted(bus.bridges_above(host, desired.functions))) if desired.acs else ()
     return Observed(
-        bridges, tuple((rail, config_of(host, rail.pci)) for rail in desired.rails), host.which("setpci"), bool(pci_locked(host)),
-        any(word.startswith("pci=") and "config_acs" in word for word in command_line(host)),
+        bridges, tuple((rail, bus.config_of(host, rail.pci)) for rail in desired.rails), host.which("setpci"), bool(bus.pci_locked(host)),
+        any(word.startswith("pci=") and "config_acs" in word for word in bus.command_line(host)),
         observe_unit(host, Unit(UNIT, "", "multi-user.target", host.exists("%s/%s" % (DIRECTORY, UNIT)))),
         kernel_args.observe(host, desired.arguments) if desired.arguments is not None else None)
 
@@ -147,7 +135,8 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         register = Register(bridge.pci, bridge.config, "ECAP_ACS+0x6.w", 0xFFFF)
         lines.append(register.line(0))
         if control:
-            changes.append(register.change("ACS of bridge " + bridge.pci, list(acs_names(control)), [], control, 0, ACS_WHY, ACS_SOURCE))
+            what, before = "ACS of bridge " + bridge.pci, list(bus.acs_names(control))
+            changes.append(register.change(what, before, [], control, 0, ACS_WHY, ACS_SOURCE))
     for rail, config in observed.rails:
         found, more = plan_rail(desired, rail, config)
         changes += found
@@ -169,7 +158,7 @@ class Register(NamedTuple):
     """One 16-bit register of one function, in setpci's words."""
 
     pci: str
-    config: ConfigSpace
+    config: bus.ConfigSpace
     name: str
     mask: int
 
@@ -207,7 +196,7 @@ WantedBy=multi-user.target
 """ % "".join("ExecStart=-%s %s\n" % (setpci, line) for line in lines)
 
 
-def plan_rail(desired: Desired, rail: Rail, config: Optional[ConfigSpace]) -> Tuple[List[Change], List[str]]:
+def plan_rail(desired: Desired, rail: Rail, config: Optional[bus.ConfigSpace]) -> Tuple[List[Change], List[str]]:
     """Changes of one function, and its lines of the unit."""
     changes: List[Change] = []
     lines: List[str] = []
@@ -216,17 +205,17 @@ def plan_rail(desired: Desired, rail: Rail, config: Optional[ConfigSpace]) -> Tu
     express = config.express
     where = "%s at %s" % (rail.label, rail.pci)
     if desired.read_request:
-        register = Register(rail.pci, config, "CAP_EXP+08.w", DEVCTL_READ_REQUEST)
-        code = read_request_code(desired.read_request)
+        register = Register(rail.pci, config, "CAP_EXP+08.w", bus.DEVCTL_READ_REQUEST)
+        code = bus.read_request_code(desired.read_request)
         lines.append(register.line(code))
         if express.max_read_request != desired.read_request:
             changes.append(register.change("MaxReadReq of " + where, express.max_read_request, desired.read_request, express.control, code,
                                            READ_WHY, READ_SOURCE, rail.name))
     if desired.relaxed:
-        register = Register(rail.pci, config, "CAP_EXP+08.w", DEVCTL_RELAXED)
-        lines.append(register.line(DEVCTL_RELAXED))
+        register = Register(rail.pci, config, "CAP_EXP+08.w", bus.DEVCTL_RELAXED)
+        lines.append(register.line(bus.DEVCTL_RELAXED))
         if not express.relaxed_ordering:
-            changes.append(register.change("relaxed ordering of " + where, False, True, express.control, DEVCTL_RELAXED,
+            changes.append(register.change("relaxed ordering of " + where, False, True, express.control, bus.DEVCTL_RELAXED,
                                            "pci_tuning_relaxed_ordering: enable", "PCI Express Base Specification (Device Control)",
                                            rail.name))
     return changes, lines

@@ -6,12 +6,14 @@ user's to write, so it is read with that user's rights, bounded, and taken for n
 """
 
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from functools import partial
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 
 from ...errors import RailwrightError
 from ...formats.outside import json_object, whole
 from ...formats.program_output import clean, one_line
-from ...host.host import Host
+from ...host import host as node
+from ...host.host import Account, Host
 from ...observe.nics import observe_addresses
 from ...observe.tcp_ports import listening
 from ...observe.traffic_counters import Watched
@@ -43,6 +45,10 @@ print(json.dumps({
 """
 
 
+account = partial(node.account, key="ddp_benchmark_user")
+as_user = partial(processes.as_user, key="ddp_benchmark_user")
+
+
 class Wanted(NamedTuple):
     """What the inventory says of this node's part."""
 
@@ -67,13 +73,6 @@ def inspect_ddp_node(host: Host, wanted: Wanted, spec: Spec, identity: Identity)
     }
 
 
-def account(name: str) -> processes.Account:
-    try:
-        return processes.account(name)
-    except RailwrightError as error:
-        raise RailwrightError("ddp_benchmark_user: %s: this node has no such user; allowed: one who exists on every node" % name) from error
-
-
 def _python(host: Host, wanted: Wanted) -> str:
     found = wanted.python if wanted.python.startswith("/") else host.which(wanted.python)
     if found is None or not host.exists(found):
@@ -82,11 +81,7 @@ def _python(host: Host, wanted: Wanted) -> str:
     return found
 
 
-def as_user(host: Host, who: processes.Account, argv: Sequence[str]) -> List[str]:
-    return processes.as_user(host, who, argv, "ddp_benchmark_user")
-
-
-def ask_torch(host: Host, who: processes.Account, python: str, wanted: Wanted) -> Dict[str, Any]:
+def ask_torch(host: Host, who: Account, python: str, wanted: Wanted) -> Dict[str, Any]:
     """What torch says of itself; raises RailwrightError where it cannot do what is wanted."""
     result = host.run(as_user(host, who, (python, "-c", PROBE)), PROBE_S)
     lines = [line for line in clean(result.err).splitlines() if line.strip()]

@@ -10,16 +10,17 @@ With a lease the job also ends when nobody has asked for it for so long: a contr
 """
 
 import json
-import pwd
 import re
 import signal
 import sys
 import time
+from functools import partial
 from typing import ContextManager, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...errors import RailwrightError
 from ...formats.outside import is_digits
-from ...host.host import SEARCH_PATH, Host
+from ...host import host as node
+from ...host.host import SEARCH_PATH, Account, Host
 from ...observe.processes import start_time
 
 MARKER = "RAILWRIGHT_BENCH"
@@ -77,19 +78,7 @@ class Started(NamedTuple):
     start_time: str
 
 
-class Account(NamedTuple):
-    name: str
-    uid: int
-    gid: int
-    home: str
-
-
-def account(name: str) -> Account:
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError as error:
-        raise RailwrightError("nccl_tests_user: %s: this node has no such user; allowed: one who exists on every node" % name) from error
-    return Account(name, entry.pw_uid, entry.pw_gid, entry.pw_dir)
+account = partial(node.account, key="nccl_tests_user")
 
 
 def rights_of(host: Host, user: str) -> ContextManager[None]:

@@ -16,7 +16,7 @@ from ...formats.outside import json_object
 from ...host.host import Host
 from ...observe.traffic_counters import Watched
 from ...types import as_dicts
-from ..rail_counters import counters_before, judge_growth
+from ..rail_counters import counters_before, judge_growth, watched
 from .probe import SCRIPT
 from .processes import account, marked, rights_of, stop_marked
 
@@ -124,12 +124,8 @@ def keep_counters(host: Host, run: str, ports: Sequence[Watched]) -> None:
 def judge_counters(host: Host, run: str, node: str, asked: Mapping[str, Any]) -> Dict[str, Any]:
     """How they grew since: what ``rdma_bench`` says of it. ``asked``: ports and lossless priorities, as the controller has them."""
     before = json_object(host.read(record_of(run) + COUNTERS)) or {}
-    verdicts, figures = judge_growth(host, node, "the other nodes", watched(asked), before, asked["lossless"], asked["why_not"])
+    verdicts, figures = judge_growth(host, node, "the other nodes", watched(asked["ports"]), before, asked["lossless"], asked["why_not"])
     return {"counters": as_dicts(verdicts), "traffic": figures}
-
-
-def watched(asked: Mapping[str, Any]) -> List[Watched]:
-    return [Watched(**dict(port, netdevs=tuple(port["netdevs"]))) for port in asked["ports"]]
 
 
 def remove(host: Host, run: str) -> List[str]:

@@ -14,8 +14,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ...errors import RailwrightError
 from ...formats.text import first_of
 from ...host.commands import check_brought, must, sum_of, sums
-from ...host.host import SEARCH_PATH, Host
-from ...measure.nccl_tests.processes import Account, account, as_user
+from ...host.host import SEARCH_PATH, Account, Host
+from ...measure.nccl_tests.processes import account, as_user
 from ...observe.identity import observe_arch
 from ..installer import check_space, make_directory, plain_name, put_in_place, temporary_directory
 from . import mount, toolchain

@@ -5,16 +5,15 @@ What somebody else mounted is never taken away: where it is the wanted export it
 refused.
 """
 
-import re
 from typing import Any, Dict, NamedTuple, Optional
 
 from ...errors import RailwrightError
+from ...host.disk import plain_path
 from ...host.host import Host
+from ...observe.qos_boot import escape
 
 UNITS = "/etc/systemd/system"
 MARK = "# Written by railwright (nccl_tests_nfs); changes here are lost."
-_PLAIN = re.compile(r"[A-Za-z0-9:_.]")
-_OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 class Mounted(NamedTuple):
@@ -26,17 +25,8 @@ class Mounted(NamedTuple):
 
 def unit_name(path: str) -> str:
     """systemd's own name for a mount point (systemd-escape --path --suffix=mount)."""
-    parts = "/".join(part for part in path.split("/") if part)
-    text = "".join(_escaped(letter, first=index == 0) for index, letter in enumerate(parts))
-    return (text or "-") + ".mount"
-
-
-def _escaped(letter: str, first: bool) -> str:
-    if letter == "/":
-        return "-"
-    if _PLAIN.match(letter) and not (first and letter == "."):
-        return letter
-    return "".join("\\x%02x" % byte for byte in letter.encode("utf-8"))
+    parts = [part for part in path.split("/") if part]
+    return ("-".join(escape(part, first=at == 0) for at, part in enumerate(parts)) or "-") + ".mount"
 
 
 def unit_text(source: str, path: str) -> str:
@@ -53,13 +43,9 @@ def mounted(host: Host, path: str) -> Optional[Mounted]:
     for line in (host.read("/proc/self/mountinfo") or "").splitlines():
         left, separator, right = line.partition(" - ")
         fields, rest = left.split(" "), right.split(" ")
-        if separator and len(fields) > 4 and len(rest) > 1 and _plain(fields[4]) == path.rstrip("/"):
-            found = Mounted(_plain(rest[1]), rest[0])
+        if separator and len(fields) > 4 and len(rest) > 1 and plain_path(fields[4]) == path.rstrip("/"):
+            found = Mounted(plain_path(rest[1]), rest[0])
     return found
-
-
-def _plain(text: str) -> str:
-    return _OCTAL.sub(lambda found: chr(int(found.group(1), 8)), text)
 
 
 def inspect_mount(host: Host, source: str, path: str) -> Dict[str, Any]:

@@ -14,8 +14,7 @@ from ...errors import RailwrightError
 from ...formats.outside import json_object
 from ...formats.program_output import clean, one_line
 from ...host.commands import must, sums, told
-from ...host.host import Host
-from ...measure.nccl_tests import processes
+from ...host.host import Host, account
 from ...types import Change, change_as_dict
 from ..installer import check_space, is_linked, link_current, make_directory, open_to_all, remove
 from .lock import lock_text
@@ -121,11 +120,7 @@ class Environment:
         # Wheels in a copy, unpacked by pip, and in place; from an index by what torch has.
         needed = 4 * wish.size if wish.wheels else SPACE_CPU if wish.cuda == "" else SPACE
         check_space(self.host, wish.path, needed + (SPACE_CONDA if wish.kind == "conda" else 0), "torch " + wish.torch)
-        try:
-            processes.account(wish.owner)
-        except RailwrightError as error:
-            raise RailwrightError("ai_environment_owner: %s: this node has no such user; allowed: one who exists on every node" % (
-                wish.owner)) from error
+        account(wish.owner, "ai_environment_owner")
 
     def prepare(self) -> None:
         """What an interrupted run left goes away; the lock and empty directories for what is brought."""

@@ -196,11 +196,16 @@ def test_a_containers_subnet_manager_needs_the_hosts_umad_device(fabric: "Node")
     assert opensm.notes(desired, having) == []
 
 
-def test_masked_or_misplaced_subnet_manager_is_a_problem(fabric: "Node") -> None:
+def test_a_masked_subnet_manager_is_planned_and_so_a_problem(fabric: "Node") -> None:
+    """Of what it plans: ``plan.obstacles`` says so of every unit."""
     fabric.values["network_opensm"] = True
-    sm_plan(fabric, "inactive", "masked", "masked")
+    planned = [change.what for change in sm_plan(fabric, "inactive", "masked", "masked")]
+    assert planned == [f"unit {opensm.UNIT} enabled", f"unit {opensm.UNIT} running"]
+
+
+def test_a_misplaced_subnet_manager_is_a_problem(fabric: "Node") -> None:
+    fabric.values["network_opensm"] = True
     desired = opensm.desired(fabric.spec(), fabric.identity())
-    assert "masked" in opensm.conflicts(desired, opensm.observe(fabric.host(), desired))[0].message
     assert opensm.problems(fabric.spec(), fabric.identity(), desired) == []
     fabric.values["fabric"] = "roce"
     assert "fabric is roce" in opensm.problems(fabric.spec(), fabric.identity(), desired)[0].message

@@ -25,7 +25,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure import per
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import judge_deltas
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import run_directory
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limit, Measurement, Options
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.rail_counters import COUNTERS
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.rail_counters import COUNTERS, watched
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.tcp_ports import listening
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched, hca_counters
 
@@ -319,7 +319,7 @@ def test_a_benchmarks_counters_are_judged_as_validates(host: Node) -> None:
     counters = Path(host.root, "sys/class/infiniband/mlx5_0/ports/1/hw_counters")
     counters.mkdir()
     (counters / "packet_seq_err").write_text("4\n")
-    run_directory.keep_counters(host, "r1", run_directory.watched(ASKED))
+    run_directory.keep_counters(host, "r1", watched(ASKED["ports"]))
     (counters / "packet_seq_err").write_text("6\n")
     (counters.parent / "counters/symbol_error").write_text("9\n")
     found = run_directory.judge_counters(host, "r1", "node1", ASKED)
