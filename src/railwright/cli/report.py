@@ -21,7 +21,7 @@ RunId = Annotated[str | None, option("--run", metavar="ID", help="Which stored r
 
 
 def command(output: Output = None, run: RunId = None, form: OutputFormat = Format.TEXT) -> None:
-    from railwright.report import write_report
+    from railwright.report.files import write_report
     from railwright.runs import load_run, runs_directory
 
     chosen = load_run(run)

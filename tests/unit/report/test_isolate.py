@@ -19,8 +19,8 @@ from tests.unit.report.test_report import HOSTILE
 
 from railwright.isolate.model import TOOLS
 from railwright.report import isolate as search
-from railwright.report import write_report
 from railwright.report.cases import as_junit, cases_of
+from railwright.report.files import write_report
 from railwright.report.markdown import as_markdown
 from railwright.report.plot import BANDS, Heat, heats, png, svg
 from railwright.runs import load_run, save_run

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from railwright.report import write_report
 from railwright.report.cases import as_junit, cases_of
+from railwright.report.files import write_report
 from railwright.report.markdown import as_markdown
 from railwright.runs import Run
 

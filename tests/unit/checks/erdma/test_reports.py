@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import T
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
 from field_specs import build_spec
 from railwright.cli.main import run as railwright
-from railwright.report import write_report
+from railwright.report.files import write_report
 from railwright.runs import Run
 
 SICK = ("erdma.provider", "erdma.port", "erdma.count", "rail.mtu")

@@ -11,9 +11,9 @@ import pytest
 from bench_documents import document, one_run, stored_run, training
 from railwright.cli.main import run as railwright
 from railwright.documents import bench_document, ddp_document
-from railwright.report import write_report
 from railwright.report.bench import SIZES
 from railwright.report.cases import cases_of
+from railwright.report.files import write_report
 from railwright.report.markdown import as_markdown
 from railwright.runs import load_run, save_run
 
