@@ -22,7 +22,6 @@ from railwright.cli.validate import All, conclusion, judged_by_validate
 from railwright.events import RunOutcome
 from railwright.exitcodes import CommandError, InputError
 from railwright.report import bench as rows
-from railwright.report import write_report
 from railwright.runs import Run, runs_directory
 from railwright.writing import usual_mode, write_atomic
 
@@ -259,6 +258,8 @@ def report(stored: Run, form: Format) -> None:
     """The report is written at once, beside the record: a run of hours is not to be asked for its plots again."""
     directory = runs_directory() / stored.id
     try:
+        from railwright.report.files import write_report
+
         written = write_report(stored, directory)
     except OSError as error:
         console.note(f"railwright: warning: the report is not written: {error.filename}: {error.strerror}")

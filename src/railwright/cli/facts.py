@@ -6,7 +6,6 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import system
 from railwright.cli import console
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat, Transport, TransportOption
 from railwright.cli.session import Sysroot, show_documents
@@ -35,6 +34,7 @@ def command(
 def show_facts(facts: dict[str, Any]) -> None:
     """A table of HCAs and ports; the rest is in the JSON form."""
     from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import stack_summary
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import system
 
     console.say(f"  {system(facts)}")
     console.pairs({label: text for label, text in stack_summary(facts).items() if label != "kernel" or ";" in text})

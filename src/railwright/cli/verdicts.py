@@ -9,8 +9,7 @@ from rich.text import Text
 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import CHECK, UNIT
 from railwright.cli import console
-from railwright.report.cases import CLUSTER
-from railwright.report.text import printable, short
+from railwright.report.text import CLUSTER, printable, short
 
 ORDER = ("fail", "warn", "unknown", "unproven", "skipped", "pass")
 GBS = dict.fromkeys(("nccl.busbw", "nccl.baseline"), "GB/s")

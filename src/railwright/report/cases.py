@@ -9,10 +9,8 @@ from xml.etree import ElementTree as ET
 from railwright.isolate.model import QUIET
 from railwright.report import burn_in
 from railwright.report import isolate as search
-from railwright.report.text import value_text, xml_text
+from railwright.report.text import CLUSTER, value_text, xml_text
 from railwright.runs import Run
-
-CLUSTER = "cluster"  # where verdicts about all nodes together go
 
 
 class Case(NamedTuple):

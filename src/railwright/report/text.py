@@ -12,9 +12,11 @@ from collections.abc import Iterable, Sequence
 from ansible_collections.railwright.rdma.plugins.plugin_utils.text import is_shortened, printable, printable_lines, short, value_text
 
 __all__ = [
-    "is_shortened", "markdown_cell", "markdown_table", "printable", "printable_lines", "short", "size_text", "value_text", "xml_text",
+    "CLUSTER", "is_shortened", "markdown_cell", "markdown_table", "printable", "printable_lines", "short", "size_text", "value_text",
+    "xml_text",
 ]  # fmt: skip
 
+CLUSTER = "cluster"  # where verdicts about all nodes together go
 # XML 1.0 section 2.2: the characters that a document may hold at all, escaped or not; without C1, which it discourages and terminals obey.
 _NOT_XML = re.compile("[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 # What has a meaning inside a line. Without brackets and angles there is no link, image or tag; a list or a heading needs a line of its own.
