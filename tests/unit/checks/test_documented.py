@@ -8,7 +8,7 @@ import re
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import counter_verdicts
 from repo import ROOT
 
-NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware|nccl|topology|qos|ssh|gds)\.[a-z_0-9]+"
+NAME = r"(?:rail|port|hca|node|ping|perftest|cluster|pci|firmware|nccl|topology|qos|ssh|gds|gpu|cpu)\.[a-z_0-9]+"
 PLUGINS = ROOT / "plugins"
 SOURCES = [
     *(PLUGINS / "module_utils/checks").glob("*.py"),
@@ -17,6 +17,8 @@ SOURCES = [
     *(PLUGINS / "module_utils/measure").rglob("*.py"),
     *(PLUGINS / "plugin_utils").rglob("*.py"),
     *(PLUGINS / "action").glob("*.py"),
+    ROOT / "src/railwright/nccl/log.py",
+    ROOT / "src/railwright/burn_in/judge.py",
 ]
 
 

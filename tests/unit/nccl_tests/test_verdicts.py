@@ -260,7 +260,7 @@ def test_what_was_promised_decides(log: str, inventory: dict[str, Any], status: 
     assert only(pair(left(GOOD, log=log), nccl_tests_min_busbw=FLOOR, **inventory), "nccl.transport").status == status
 
 
-def test_within_a_node_data_goes_from_gpu_to_gpu_and_no_network_is_asked_for() -> None:
+def test_within_a_node_data_goes_from_gpu_to_gpu() -> None:
     quiet = "n1:1:2 [0] NCCL INFO NET/IB : No device found.\nn1:1:2 [0] NCCL INFO Using network Socket\n"
     found = only(alone(left(GOOD, log=quiet + INSIDE)), "nccl.transport")
     assert (found.status, found.found, found.message) == ("pass", "P2P", "8 connections inside the node, all P2P")
