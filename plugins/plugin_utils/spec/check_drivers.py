@@ -147,10 +147,6 @@ def check_read_request(values: Values, _rails: Any, findings: Findings) -> None:
 def check_kernel_arguments(values: Values, _rails: Any, findings: Findings) -> None:
     arguments = values["pci_tuning_kernel_args"]
     own = {"isolcpus": "pci_tuning_isolated_cpus", "nohz_full": "pci_tuning_isolated_cpus", "preempt": "pci_tuning_preemption"}
-    for at, argument in enumerate(arguments):
-        key = own.get(argument.partition("=")[0])
-        if key is not None and values[key] not in (None, "keep"):
-            findings.error(f"pci_tuning_kernel_args[{at}]", argument, f"is set by {key} already", "one of both")
     isolated = values["pci_tuning_isolated_cpus"]
     cpus = cpu_list(isolated) if isolated is not None else {1}
     if not cpus or 0 in cpus:
@@ -159,6 +155,9 @@ def check_kernel_arguments(values: Values, _rails: Any, findings: Findings) -> N
     for at, argument in enumerate(arguments):
         if argument in arguments[:at]:
             findings.error(f"pci_tuning_kernel_args[{at}]", argument, "is there twice", "every argument once")
-        if argument.partition("=")[0] in IOMMU_NAMES and values["pci_tuning_iommu"] == "passthrough":
+        name = argument.partition("=")[0]
+        if name in own and values[own[name]] not in (None, "keep"):
+            findings.error(f"pci_tuning_kernel_args[{at}]", argument, f"is set by {own[name]} already", "one of both")
+        if name in IOMMU_NAMES and values["pci_tuning_iommu"] == "passthrough":
             findings.error(f"pci_tuning_kernel_args[{at}]", argument, "is set by pci_tuning_iommu already",
                            "one of both: pci_tuning_iommu: keep, or no argument of that name")

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright explain``: why a node gets what it gets: its path between HCAs and GPU memory, its speed, its NCCL settings."""
 
-from typing import Annotated, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -49,13 +51,14 @@ def command(
     transport: TransportOption = Transport.AUTO, nodes: Nodes = None,
 ) -> None:  # fmt: skip
     if name == "speed":
-        from railwright.cli.explain_speed import explain_nodes
+        from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.explanation import explain_speed
+        from railwright.cli.explain_speed import show_speed
 
-        raise typer.Exit(explain_nodes(inventory, limit, sysroot, form, transport, nodes or NODES))
+        _of_facts(inventory, limit, sysroot, form, transport, lambda facts: explain_speed(facts, nodes or NODES), show_speed)
     if name == "affinity" and nodes is None:
-        from railwright.cli import explain_affinity
+        from railwright.cli.explain_affinity import affinity_of, show_affinity
 
-        raise typer.Exit(explain_affinity.explain_nodes(inventory, limit, sysroot, form, transport))
+        _of_facts(inventory, limit, sysroot, form, transport, affinity_of, show_affinity)
     if nodes is not None:
         raise InputError(f"--nodes is for explain speed, not for {name}")
     if name == "gpudirect":
@@ -72,6 +75,17 @@ def command(
     if inventory is None and limit is not None:
         raise InputError("--limit chooses hosts of an inventory: give -i INVENTORY too")
     _nccl(name, inventory, limit, form)
+
+
+def _of_facts(
+    inventory: Given | None, limit: str | None, sysroot: Path | None, form: Format, transport: Transport,
+    told: Callable[[dict[str, Any]], dict[str, Any]], show: Callable[[dict[str, Any]], None],
+) -> NoReturn:  # fmt: skip
+    """What follows from the facts of each node, or of a captured tree."""
+    from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
+
+    raise typer.Exit(show_documents("facts", inventory, limit, sysroot, form, lambda tree: told(facts_of_tree(tree)),
+                                    lambda host: None if host.facts is None else told(host.facts), show, transport))
 
 
 def show_explanation(explanation: dict[str, Any]) -> None:

@@ -1,28 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright explain affinity``: how near each GPU of a node is to each HCA, in the words of ``nvidia-smi topo -m``."""
 
-from pathlib import Path
 from typing import Any
 
 from railwright.cli import console
-from railwright.cli.options import Format, Transport
-from railwright.cli.session import show_documents
-from railwright.events import HostOutcome
-from railwright.exitcodes import ExitCode
-from railwright.inventories import Given
 
 
-def explain_nodes(inventory: Given | None, limit: str | None, sysroot: Path | None, form: Format, transport: Transport) -> ExitCode:
-    from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
-
-    def of_facts(facts: dict[str, Any]) -> dict[str, Any]:
-        return {"rows": facts.get("affinity"), "gpus": len(facts.get("gpus") or []), "hcas": len(facts.get("hcas") or [])}
-
-    def of_host(host: HostOutcome) -> dict[str, Any] | None:
-        return None if host.facts is None else of_facts(host.facts)
-
-    return show_documents("facts", inventory, limit, sysroot, form, lambda tree: of_facts(facts_of_tree(tree)), of_host, show_affinity,
-                          transport)
+def affinity_of(facts: dict[str, Any]) -> dict[str, Any]:
+    return {"rows": facts.get("affinity"), "gpus": len(facts.get("gpus") or []), "hcas": len(facts.get("hcas") or [])}
 
 
 def show_affinity(found: dict[str, Any]) -> None:

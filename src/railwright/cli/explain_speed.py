@@ -1,30 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright explain speed``: what a node and nodes like it can reach, and which part limits them."""
 
-from pathlib import Path
 from typing import Any
 
 from railwright.cli import console
-from railwright.cli.options import Format, Transport
-from railwright.cli.session import show_documents
-from railwright.events import HostOutcome
-from railwright.exitcodes import ExitCode
-from railwright.inventories import Given
 
 ABSENT = "-"
-
-
-def explain_nodes(
-    inventory: Given | None, limit: str | None, sysroot: Path | None, form: Format, transport: Transport, nodes: int
-) -> ExitCode:
-    from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.explanation import explain_speed
-
-    def of_host(host: HostOutcome) -> dict[str, Any] | None:
-        return None if host.facts is None else explain_speed(host.facts, nodes)
-
-    return show_documents("facts", inventory, limit, sysroot, form, lambda tree: explain_speed(facts_of_tree(tree), nodes), of_host,
-                          show_speed, transport)
 
 
 def show_speed(found: dict[str, Any]) -> None:
