@@ -10,12 +10,14 @@ import math
 import re
 from collections.abc import Callable, Iterable
 from itertools import repeat
+from sys import intern
 from typing import Any, NamedTuple
 
 TEXT_LIMIT = 4 * 1024 * 1024  # characters of one text: a log that is cut to a length of its own, a configuration file
 NAME_LIMIT = 4096  # characters of a name in an object
 VALUES_LIMIT = 500_000  # values in one answer; the facts of the largest tree in the tests have 9,000
 DEPTH_LIMIT = 40
+SHARED = 256  # characters: a thousand nodes say the same things, and each text is kept once for as long as somebody holds it
 INTEGER_LIMIT = 1 << 64  # the kernel's counters have 64 bits without a sign
 
 
@@ -231,7 +233,9 @@ def _is_plain(value: Any) -> bool:
 def _scalar(form: Any) -> Fit:
     if form is str:
         def text(value: Any, _count: _Count, _depth: int) -> Any:
-            return value if _is_plain(value) else scalar(str, value)
+            if not _is_plain(value):
+                return scalar(str, value)
+            return intern(value) if len(value) <= SHARED else value
 
         return text
 
