@@ -60,8 +60,9 @@ class Answers(BaseHTTPRequestHandler):
         context.load_cert_chain(*self.site.certificate)
         self.tunnel = self.path.partition(":")[0]
         with context.wrap_socket(self.connection, server_side=True) as wrapped:
-            self.rfile, self.wfile = wrapped.makefile("rb"), wrapped.makefile("wb", 0)
+            self.rfile, self.wfile = wrapped.makefile("rb"), wrapped.makefile("wb")
             self.handle_one_request()
+            self.wfile.flush()
 
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
