@@ -82,7 +82,8 @@ reverted}}, "verdicts": [of validate], "summary": {…}}`; with `--list` \
 `{run, points, when, state, files, values, commands, packages, packages_assumed, undid}` ([what they mean](../rollback.md))
 * `report`: `{"run": ID, "json": PATH, "junit": PATH, "markdown": PATH, "plots": [PATH]}`
 * `artifacts`: `[{name, version, url, kind, pin, source}]` with a key named after the pin (`sha256`, `fingerprint`, `commit`; none for \
-`operator`); with `-i` also `path` in a mirror and `from`
+`operator`); with `-i` also `path` in a mirror and `from`; with `--mirror` `[{name, state, path, text, sha256}]`, `state` is \
+`fetched`, `kept`, `left out` or `failed`
 * `switch hints`: `{"os": NAME, "hints": [{profile, nodes, lines}], "message": TEXT or null}`; without a QoS profile `hints` is empty \
 and `message` says why
 * `lab up`: `{"inventory": PATH, "nodes": [NAME]}`
