@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Containerfile for eRDMA is built: real apt takes the user space from a signed repository, and a key that is not pinned stops it.
+"""The Containerfile for eRDMA is built: apt takes the user space from a signed repository; a key that is not pinned stops it.
 
 The base says that it is Ubuntu 22.04; its repository and Alibaba's are stand-ins (tests/containers/standin), whose packages hold no library.
 """
@@ -80,5 +80,5 @@ def test_the_image_has_alibabas_packages_and_the_provider(base: tuple[str, ...],
 def test_a_key_that_is_not_the_pinned_one_stops_the_build(base: tuple[str, ...], tmp_path: Path) -> None:
     done = build(printed(tmp_path, WRONG), base)
     assert done.returncode != 0
-    assert "test -s /etc/apt/keyrings/railwright-erdma.asc" in done.stdout + done.stderr
+    assert "nothing exported" in done.stdout + done.stderr
     assert "ibverbs-providers (52.0-1)" not in done.stdout
