@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The Containerfile for eRDMA is built: apt takes the user space from a signed repository; a key that is not pinned stops it.
 
-The base says that it is Ubuntu 22.04; its repository and Alibaba's are stand-ins (tests/containers/standin), whose packages hold no library.
+The base says it is Ubuntu 22.04; its repository and Alibaba's are stand-ins (tests/containers/standin); their packages hold no library.
 """
 
 from __future__ import annotations
