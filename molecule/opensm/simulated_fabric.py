@@ -11,7 +11,8 @@ from pathlib import Path
 
 SWITCHES = {
     "spine1": {1: "leaf1:5", 2: "leaf2:5"}, "spine2": {1: "leaf1:6", 2: "leaf2:6"},
-    "leaf1": {1: "node1:1", 2: "node2:1", 5: "spine1:1", 6: "spine2:1"}, "leaf2": {1: "node3:1", 2: "node4:1", 5: "spine1:2", 6: "spine2:2"},
+    "leaf1": {1: "node1:1", 2: "node2:1", 5: "spine1:1", 6: "spine2:1"},
+    "leaf2": {1: "node3:1", 2: "node4:1", 5: "spine1:2", 6: "spine2:2"},
 }
 SCRIPT = """#!/bin/sh
 set -e
@@ -40,9 +41,9 @@ def net_file():
     blocks = []
     for name, links in SWITCHES.items():
         ends = ((port, *peer.split(":")) for port, peer in links.items())
-        blocks.append('Switch 8 "%s"\n' % name + "".join('[%d] "%s"[%s]\n' % end for end in ends))
+        blocks.append(f'Switch 8 "{name}"\n' + "".join(f'[{port}] "{peer}"[{other}]\n' for port, peer, other in ends))
     for leaf, links in SWITCHES.items():
-        blocks += ['Hca 1 "%s"\n[1] "%s"[%d]\n' % (peer[:-2], leaf, port) for port, peer in links.items() if peer.startswith("node")]
+        blocks += [f'Hca 1 "{peer[:-2]}"\n[1] "{leaf}"[{port}]\n' for port, peer in links.items() if peer.startswith("node")]
     return "\n".join(blocks)
 
 

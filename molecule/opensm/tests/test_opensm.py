@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 UNIT = "opensm.service"
-MANAGERS = ("node1", "node3")  # node3 has a simulated fabric: test_simulated_fabric.py
+MANAGERS = ("node1", "node3")  # node3 has a simulated fabric: test_fabric.py
 
 
 def test_the_package_is_there(host: Any) -> None:
