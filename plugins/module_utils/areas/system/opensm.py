@@ -8,17 +8,20 @@ In a container modules belong to the machine below. Where that has no management
 datagrams (ib_umad), systemd skips the unit's start without an error, so it is enabled
 and not asked to run (see ``notes``).
 
+Debian's unit only starts ``opensm@GUID`` for each port that it finds, and stays active where it found none (it ran before the driver), or
+where they died. So an active unit says nothing: one of its instances has to be.
+
 The distributions' opensm (3.3) brings the links of an NDR fabric up, and traffic over its switches fails all the same.
 """
 
-from typing import List, NamedTuple
+from typing import List, NamedTuple, Optional, Tuple
 
 from ...catalogue.stacks import NDR, vendor_stack
 from ...host.host import Host
 from ...observe.processes import unit_installed
 from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided
 from ...spec.model import Spec
-from ...types import Change, Identity, Problem, Verdict
+from ...types import Change, Identity, Problem, Verdict, run
 from ..common.units import enabled_unit, running_unit
 from ..network.evidence import observe_units
 from ..network.model import UnitState
@@ -26,6 +29,8 @@ from ..network.persistent import ENABLED
 
 NAME = "opensm"
 UNIT = "opensm.service"
+TEMPLATE, INSTANCES = "opensm@.service", "opensm@*.service"
+RUNNING = ("active", "activating", "reloading")
 VENDORS_UNIT = "opensmd.service"  # of an init script; MLNX_OFED's package and guides
 UMAD = "/sys/class/infiniband_mad/abi_version"  # the ConditionPathExists of Debian's unit
 WHY = "an InfiniBand port stays INIT until a subnet manager has configured it"
@@ -42,20 +47,26 @@ class Desired(NamedTuple):
     container: bool
     unit: str = UNIT  # of the package that is wanted
     unfit: bool = False  # the distribution's, with HCAs that NDR fabrics are made of
+    ports: bool = False  # the node has InfiniBand ports, so an instance must be there
 
 
 class Observed(NamedTuple):
-    """``umad``: the node has the kernel's side of management datagrams. ``name``: of the unit, as the node has it."""
+    """``umad``: the node has the kernel's side of management datagrams. ``name``: of the unit, as the node has it.
+
+    ``instances``: the states of those that systemd knows; None for a unit that is the subnet manager itself.
+    """
 
     unit: UnitState
     umad: bool
     name: str = UNIT
+    instances: Optional[Tuple[str, ...]] = None
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:
     vendor = vendor_stack(spec, identity) is not None
     unfit = not vendor and any(hca.device_id in NDR and hca.link_layer == "InfiniBand" for hca in identity.hcas)
-    return Desired(bool(spec["network_opensm"]), identity.has("container"), VENDORS_UNIT if vendor else UNIT, unfit)
+    ports = any(hca.link_layer == "InfiniBand" for hca in identity.hcas)
+    return Desired(bool(spec["network_opensm"]), identity.has("container"), VENDORS_UNIT if vendor else UNIT, unfit, ports)
 
 
 def observe(host: Host, desired: Desired) -> Observed:
@@ -65,7 +76,15 @@ def observe(host: Host, desired: Desired) -> Observed:
     there = [unit for unit in (desired.unit, UNIT, VENDORS_UNIT)
              if unit_installed(host, unit) or host.exists("/etc/init.d/" + unit[:-len(".service")])]
     name = there[0] if there else desired.unit
-    return Observed(observe_units(host, (name,)).get(name, UnitState("", "", "")), host.exists(UMAD), name)
+    unit = observe_units(host, (name,)).get(name, UnitState("", "", ""))
+    starter = name == UNIT and unit.active in RUNNING and unit_installed(host, TEMPLATE)
+    return Observed(unit, host.exists(UMAD), name, observe_instances(host) if starter else None)
+
+
+def observe_instances(host: Host) -> Tuple[str, ...]:
+    """A pattern finds the units that systemd has in memory: those that run, and those that failed."""
+    out = host.run(("systemctl", "show", "--property=ActiveState", INSTANCES)).out
+    return tuple(line.partition("=")[2] for line in out.splitlines() if line.startswith("ActiveState="))
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
@@ -74,9 +93,19 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     changes: List[Change] = []
     if observed.unit.enabled not in ENABLED:
         changes.append(enabled_unit(NAME, observed.name, WHY, SOURCE))
-    if observed.unit.active not in ("active", "activating", "reloading") and can_run(desired, observed):
+    if observed.unit.active not in RUNNING and can_run(desired, observed):
         changes.append(running_unit(NAME, observed.name, WHY, SOURCE))
+    elif is_idle(desired, observed):
+        again = running_unit(NAME, observed.name, WHY + "; %s is active, and no %s is" % (observed.name, TEMPLATE), SOURCE)
+        changes.append(again._replace(what="subnet manager of unit %s running" % observed.name,
+                                      ops=(run(("systemctl", "restart", observed.name)),)))
     return changes
+
+
+def is_idle(desired: Desired, observed: Observed) -> bool:
+    """The unit is active, and nothing of it runs: every instance has failed, or there is none although there are ports."""
+    states = observed.instances
+    return states is not None and not any(state in RUNNING for state in states) and (bool(states) or desired.ports)
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:

@@ -146,6 +146,21 @@ def test_the_unit_of_a_vendors_package_is_another(fabric: "Node") -> None:
     assert opensm.observe(fabric.host(), wanted).name == opensm.VENDORS_UNIT
 
 
+@pytest.mark.parametrize(("states", "idle"), [(("failed",), True), (("failed", "active"), False), (("activating",), False), ((), True)])
+def test_an_active_unit_whose_instances_are_gone_is_started_again(fabric: "Node", states: "tuple[str, ...]", idle: bool) -> None:
+    """Debian's opensm.service only starts opensm@GUID for each port, and stays active whatever becomes of them."""
+    fabric.values["network_opensm"] = True
+    for unit in (opensm.UNIT, opensm.TEMPLATE):
+        fabric.write(f"/usr/lib/systemd/system/{unit}", "[Service]\n")
+    argv = ("systemctl", "show", "--property=ActiveState", opensm.INSTANCES)
+    fabric.record(argv, "\n".join(f"ActiveState={state}\n" for state in states))
+    changes = sm_plan(fabric, "active", "enabled")
+    assert [change.what for change in changes] == ["subnet manager of unit opensm.service running"] * idle
+    assert [op.argv for change in changes for op in change.ops] == [("systemctl", "restart", opensm.UNIT)] * idle
+    nothing = opensm.Desired(True, False), opensm.Observed(opensm.UnitState("loaded", "active", "enabled"), True, opensm.UNIT, states)
+    assert opensm.is_idle(*nothing) == (idle and bool(states)), "without a port there is nothing to start"
+
+
 def test_the_distributions_opensm_on_hcas_of_ndr_is_said(fabric: "Node") -> None:
     fabric.values["network_opensm"] = True
     identity = fabric.identity()
