@@ -9,15 +9,15 @@ A form is written as Python: ``str``, ``int``, ``float``, ``bool`` and ``None``;
 import math
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from itertools import repeat
-from sys import intern
 from typing import Any, NamedTuple
 
 TEXT_LIMIT = 4 * 1024 * 1024  # characters of one text: a log that is cut to a length of its own, a configuration file
 NAME_LIMIT = 4096  # characters of a name in an object
 VALUES_LIMIT = 500_000  # values in one answer; the facts of the largest tree in the tests have 9,000
 DEPTH_LIMIT = 40
-SHARED = 256  # characters: a thousand nodes say the same things, and each text is kept once for as long as somebody holds it
+SHARED_LENGTH = 256  # characters: of longer texts few are equal
 INTEGER_LIMIT = 1 << 64  # the kernel's counters have 64 bits without a sign
 
 
@@ -230,12 +230,18 @@ def _is_plain(value: Any) -> bool:
     return value.__class__ is str and len(value) <= TEXT_LIMIT and value.isascii()
 
 
+@lru_cache(1 << 14)  # bounded, unlike sys.intern, which lets go of nothing in Python 3.12: a node may say new things for ever
+def _shared(text: str) -> str:
+    """The same object for equal texts: a thousand nodes say the same things."""
+    return text
+
+
 def _scalar(form: Any) -> Fit:
     if form is str:
         def text(value: Any, _count: _Count, _depth: int) -> Any:
             if not _is_plain(value):
                 return scalar(str, value)
-            return intern(value) if len(value) <= SHARED else value
+            return _shared(value) if len(value) <= SHARED_LENGTH else value
 
         return text
 

@@ -81,7 +81,7 @@ def download(url: str, target: Path, limits: Limits, *, pinned: bool) -> tuple[P
                     raise Refused(f"{_host(url)} answered {error.code} {error.reason}") from error
                 text = f"{error.code} {error.reason}"
                 if error.code == 416:
-                    _drop(target)
+                    drop_parts(target)
             except (OSError, HTTPException) as error:
                 if isinstance(error, OSError) and error.errno in LOCAL:
                     raise
@@ -96,7 +96,7 @@ def download(url: str, target: Path, limits: Limits, *, pinned: bool) -> tuple[P
             time.sleep(pause)
 
 
-def parts(target: Path) -> Iterator[Path]:
+def _parts(target: Path) -> Iterator[Path]:
     """Parts of a file that lie beside its place."""
     form = re.compile(re.escape(target.name) + r"\.[0-9a-f]{16}\.part")
     return (path for path in target.parent.iterdir() if form.fullmatch(path.name))
@@ -104,7 +104,7 @@ def parts(target: Path) -> Iterator[Path]:
 
 def _attempt(url: str, target: Path, limits: Limits, *, pinned: bool) -> Path:
     """One connection. What is asked for begins one byte early: of a part that is whole already a server has nothing more to give."""
-    found = max(parts(target), key=lambda path: path.stat().st_size, default=None)
+    found = max(_parts(target), key=lambda path: path.stat().st_size, default=None)
     begin = max(found.stat().st_size - 1, 0) if found is not None else 0
     with _opener(begin).open(url, timeout=limits.silence) as answer:
         total, validator = _length(answer, begin), _validator(answer)
@@ -117,11 +117,9 @@ def _attempt(url: str, target: Path, limits: Limits, *, pinned: bool) -> Path:
         if answer.status != 206:
             begin = 0
         elif part != found or not (validator or pinned):
-            _drop(target)
+            drop_parts(target)
             raise ConnectionError("the file has changed meanwhile")
-        for other in list(parts(target)):
-            if other != part or begin == 0:
-                other.unlink()
+        drop_parts(target, but=part if begin else None)
         _write(answer, part, begin, limits.size)
         size = part.stat().st_size
         if total is not None and size != total:
@@ -160,16 +158,17 @@ def _validator(answer: Any) -> str:
 
 
 def _kept(target: Path) -> int:
-    return max((path.stat().st_size for path in parts(target)), default=0)
+    return max((path.stat().st_size for path in _parts(target)), default=0)
 
 
 def _keeps(size: int) -> str:
     return f"{size_text(size)} are kept, and the next run goes on there" if size else "nothing was received"
 
 
-def _drop(target: Path) -> None:
-    for part in list(parts(target)):
-        part.unlink()
+def drop_parts(target: Path, but: Path | None = None) -> None:
+    for part in list(_parts(target)):
+        if part != but:
+            part.unlink()
 
 
 def _host(url: str) -> str:

@@ -19,7 +19,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.openpgp import extract
 from railwright.artifact_rows import Row
 from railwright.exitcodes import CommandError, InputError
-from railwright.mirror.download import Limits, Refused, download, parts
+from railwright.mirror.download import Limits, Refused, download, drop_parts
 from railwright.report.text import size_text
 from railwright.writing import make_directories, sync_directory, usual_mode, write_atomic
 
@@ -75,9 +75,8 @@ def _one(directory: Path, row: Row, sums: dict[str, str], limits: Limits) -> Out
         if urlsplit(row.url).scheme == "file":
             return Outcome(row.name, LEFT_OUT, None, "is a file of the nodes: they take it from there")
         path = place(row)
-        target = directory / path
-        _open_way(directory, target)
-        return _brought(target, path, row, sums, limits)
+        _open_way(directory, directory / path)
+        return _brought(directory, path, row, sums, limits)
     except Refused as error:
         return Outcome(row.name, FAILED, path, str(error))
     except OSError as error:
@@ -113,8 +112,8 @@ def _open_way(directory: Path, target: Path) -> None:
     make_directories(target.parent)
 
 
-def _brought(target: Path, path: str, row: Row, sums: dict[str, str], limits: Limits) -> Outcome:
-    state, text = KEPT, ""
+def _brought(directory: Path, path: str, row: Row, sums: dict[str, str], limits: Limits) -> Outcome:
+    target, state, text = directory / path, KEPT, ""
     if target.exists():
         wrong, sha256 = _judged(target, row, sums.get(path))
         if wrong is not None:
@@ -124,12 +123,11 @@ def _brought(target: Path, path: str, row: Row, sums: dict[str, str], limits: Li
         state = FETCHED
     if state == FETCHED:
         sha256 = _fetched(target, row, limits._replace(size=KEY_BYTES) if row.kind == "key" else limits)
-    for part in list(parts(target)):
-        part.unlink()
+    drop_parts(target)
     if sums.get(path) != sha256:
         sums[path] = sha256
         listed = "".join(f"{digest}  {name}\n" for name, digest in sorted(sums.items()))
-        write_atomic(target.parents[path.count("/")] / MANIFEST, listed, usual_mode())
+        write_atomic(directory / MANIFEST, listed, usual_mode())
     own = f"; the inventory's own address: set {row.name} to MIRROR/{path}" if row.path is None else ""
     return Outcome(row.name, state, path, f"{text}{size_text(target.stat().st_size)}, {_word(row)}{own}", sha256)
 
