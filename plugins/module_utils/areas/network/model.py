@@ -71,6 +71,9 @@ class LinkState(NamedTuple):
     loose: Tuple[str, ...] = ()  # addresses whose subnet's route is not the kernel's (noprefixroute: NetworkManager adds it)
 
 
+RUNNING = ("active", "activating", "reloading")  # ActiveState of a unit that runs, or is about to
+
+
 class UnitState(NamedTuple):
     """Three properties of a systemd unit, in systemd's words; empty when it did not answer."""
 
@@ -120,7 +123,7 @@ class Observed(NamedTuple):
         return self.units.get(name, NO_UNIT)
 
     def active(self, name: str) -> bool:
-        return self.unit(name).active in ("active", "activating", "reloading")
+        return self.unit(name).active in RUNNING
 
     def under(self, *directories: str) -> List[FileState]:
         """The files seen directly below these directories, by path."""

@@ -24,13 +24,12 @@ from ...spec.model import Spec
 from ...types import Change, Identity, Problem, Verdict, run
 from ..common.units import enabled_unit, running_unit
 from ..network.evidence import observe_units
-from ..network.model import UnitState
+from ..network.model import RUNNING, UnitState
 from ..network.persistent import ENABLED
 
 NAME = "opensm"
 UNIT = "opensm.service"
 TEMPLATE, INSTANCES = "opensm@.service", "opensm@*.service"
-RUNNING = ("active", "activating", "reloading")
 VENDORS_UNIT = "opensmd.service"  # of an init script; MLNX_OFED's package and guides
 UMAD = "/sys/class/infiniband_mad/abi_version"  # the ConditionPathExists of Debian's unit
 WHY = "an InfiniBand port stays INIT until a subnet manager has configured it"
@@ -53,7 +52,7 @@ class Desired(NamedTuple):
 class Observed(NamedTuple):
     """``umad``: the node has the kernel's side of management datagrams. ``name``: of the unit, as the node has it.
 
-    ``instances``: the states of those that systemd knows; None for a unit that is the subnet manager itself.
+    ``instances``: the states of those that systemd knows; None for a unit that is the subnet manager itself, and where nobody answered.
     """
 
     unit: UnitState
@@ -81,10 +80,12 @@ def observe(host: Host, desired: Desired) -> Observed:
     return Observed(unit, host.exists(UMAD), name, observe_instances(host) if starter else None)
 
 
-def observe_instances(host: Host) -> Tuple[str, ...]:
-    """A pattern finds the units that systemd has in memory: those that run, and those that failed."""
-    out = host.run(("systemctl", "show", "--property=ActiveState", INSTANCES)).out
-    return tuple(line.partition("=")[2] for line in out.splitlines() if line.startswith("ActiveState="))
+def observe_instances(host: Host) -> Optional[Tuple[str, ...]]:
+    """A pattern finds the units that systemd has in memory: those that run, and those that failed. None where it does not answer."""
+    answer = host.run(("systemctl", "show", "--property=ActiveState", INSTANCES))
+    if not answer.ok:  # silence is no sign that a subnet manager has died
+        return None
+    return tuple(line.partition("=")[2] for line in answer.out.splitlines() if line.startswith("ActiveState="))
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:

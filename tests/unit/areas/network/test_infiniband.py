@@ -161,6 +161,15 @@ def test_an_active_unit_whose_instances_are_gone_is_started_again(fabric: "Node"
     assert opensm.is_idle(*nothing) == (idle and bool(states)), "without a port there is nothing to start"
 
 
+def test_instances_that_nobody_tells_of_restart_nothing(fabric: "Node") -> None:
+    """The subnet manager may well run: a restart would cost the fabric its master."""
+    fabric.values["network_opensm"] = True
+    for unit in (opensm.UNIT, opensm.TEMPLATE):
+        fabric.write(f"/usr/lib/systemd/system/{unit}", "[Service]\n")
+    assert opensm.observe_instances(fabric.host()) is None
+    assert sm_plan(fabric, "active", "enabled") == []
+
+
 def test_the_distributions_opensm_on_hcas_of_ndr_is_said(fabric: "Node") -> None:
     fabric.values["network_opensm"] = True
     identity = fabric.identity()
