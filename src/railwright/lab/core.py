@@ -129,11 +129,28 @@ def _boot(state: LabState, image: Image, recipe: Recipe, cold: list[Node], resto
         machine.start(state, node, image, BARE if node in restored else None)
     reach.wait(state, state.nodes, progress)
     _each(restored, lambda node: reach.set_clock(state, node))
+    _right_clocks(state, image, cold, progress)
     if cold:
         for command in recipe.first_boot:
             _each(cold, partial(reach.run_on_node, state, command=list(command), timeout=reach.BOOT_SECONDS))
         progress("taking the bare snapshot")
         _each(cold, lambda node: _take(state, node, BARE))
+
+
+def _right_clocks(state: LabState, image: Image, cold: list[Node], progress: Progress) -> None:
+    """A kernel measures the TSC in a few milliseconds of its boot. Where the machine waits for a processor just then, its time runs several
+    times too fast until the next boot, and every snapshot keeps that."""
+    for _attempt in range(3):
+        wrong = [node for node, so in zip(cold, _each(cold, lambda node: reach.clock_is_wrong(state, node)), strict=True) if so]
+        if not wrong:
+            return
+        progress(f"booting {_names(wrong)} again: the clock there runs at a wrong speed")
+        for node in wrong:
+            machine.ask_power_off(state, node)
+            machine.stop(state, node)
+            machine.start(state, node, image)
+        reach.wait(state, wrong, progress)
+    raise LabError(f"the clock of {_names(wrong)} ran at a wrong speed three times; this machine is too busy for the lab")
 
 
 def _complete(state: LabState, nodes: int, rails: int, progress: Progress) -> LabState:

@@ -115,6 +115,7 @@ def write(state: LabState, *, fresh: bool = False) -> str:
 # Two cold machines on two emulated cores took 28 s alone, and six minutes where the host gave most of its processors to others: this
 # only ends what hangs.
 BOOT_SECONDS = 900.0
+CLOCK_SECONDS = 5.0
 
 
 def argv(state: LabState, node: Node, command: list[str] | None = None) -> list[str]:
@@ -176,6 +177,16 @@ def settle(state: LabState, node: Node) -> None:
 def set_clock(state: LabState, node: Node) -> None:
     """A restored guest still has the time of its snapshot, and TLS, apt and make all mind."""
     run_on_node(state, node, ["date", "-u", "-s", f"@{time.time():.0f}"])
+
+
+def clock_is_wrong(state: LabState, node: Node) -> bool:
+    """Whether the guest's time is seconds away from ours, which its clock was set by when it booted."""
+    before = time.time()
+    said = run_on_node(state, node, ["date", "+%s"]).strip()
+    try:
+        return not before - CLOCK_SECONDS < int(said) < time.time() + CLOCK_SECONDS
+    except ValueError:
+        raise LabError(f"{node.name} tells the time as {tools.tail(said)!r}") from None
 
 
 def _console(state: LabState, node: Node) -> str:
