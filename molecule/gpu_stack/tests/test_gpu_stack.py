@@ -167,6 +167,14 @@ def test_a_node_of_a_rack_runs_imex_and_knows_the_others(told: Told) -> None:
     assert "NVreg_CreateImexChannel0=1" in rack.out("cat", "/etc/modprobe.d/railwright-imex.conf")
 
 
+@pytest.mark.parametrize("node", ["b200", "gb200"])
+def test_dcgm_comes_for_the_drivers_cuda_and_runs(told: Told, node: str) -> None:
+    assert "datacenter-gpu-manager-4-cuda13" in told.steps["install"].after[node].installed
+    container = told.story.cluster.container(node)
+    assert container.out("systemctl", "is-active", "nvidia-dcgm.service").strip() == "active"
+    assert container.out("systemctl", "is-enabled", "nvidia-dcgm.service").strip() == "enabled"
+
+
 def but_variables(state: State) -> State:
     return state._replace(files={path: digest for path, digest in state.files.items() if path not in VARIABLES})
 

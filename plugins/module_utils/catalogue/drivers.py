@@ -58,7 +58,7 @@ _AZ = "AZ (install_nvidiagpudriver.sh, install_nvidia_fabric_manager.sh)"
 _CUDA_GUIDE = "NVIDIA (CUDA installation guide for Linux: meta packages)"
 _CUDNN = "NVIDIA's CUDA repository: package names as public build files of CUDA 12 and 13 install them"
 _NVLINK5 = "NVIDIA/gpu-driver-container (install.sh of rhel10 and ubuntu24.04)"
-NVLSM, IMEX = "nvlsm", "nvidia-imex"
+NVLSM, IMEX, DCGM = "nvlsm", "nvidia-imex", "datacenter-gpu-manager-4-cuda"
 FABRIC_TOOLS = {
     NVLSM: "the NVLink subnet manager, which the fabric manager starts: without it the NVSwitches stay as they are",
     "infiniband-diags": "the fabric manager's start finds the management port with it",
@@ -157,7 +157,8 @@ def gpu_packages(spec: Spec, identity: Identity) -> Tuple[Wanted, ...]:
     else:
         names = _nvidia_names(spec, identity)
     # What comes beside it in versions of its own: whatever there is.
-    return tuple(Wanted(name, None if name in FABRIC_TOOLS else version, why, source) for name, why, source in names)
+    return tuple(Wanted(name, None if name in FABRIC_TOOLS or name.startswith(DCGM) else version, why, source)
+                 for name, why, source in names)
 
 
 def _nvidia_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
@@ -180,6 +181,9 @@ def _nvidia_names(spec: Spec, identity: Identity) -> List[Tuple[str, str, str]]:
         names.append(("nvidia-fabricmanager" if int(branch) >= 580 else older, "NVSwitch: must have exactly the driver's version", _AZ))
         if identity.switch_functions:
             names += [(name, why, _NVLINK5) for name, why in FABRIC_TOOLS.items()]
+    if spec["gpu_driver_dcgm"]:
+        major = next((one for one, oldest in MINIMUM_DRIVERS.items() if int(branch) >= int(oldest)), "11")
+        names.append((DCGM + major, "DCGM for the CUDA that the driver brings", "NVIDIA (DCGM installation)"))
     if wants_imex(spec, identity):
         names.append((IMEX if int(branch) >= 580 else "%s-%s" % (IMEX, branch),
                       "joins the GPUs of a rack: must have exactly the driver's version", _NVLINK5))

@@ -55,6 +55,7 @@ VERSION_FILE = "/proc/driver/nvidia/version"
 FABRICMANAGER = "nvidia-fabricmanager.service"
 PERSISTENCED = "nvidia-persistenced.service"
 PERSISTENCE = ("pci.bus_id", "persistence_mode")
+DCGM_UNIT = "nvidia-dcgm.service"
 IMEX = "nvidia-imex"
 IMEX_UNIT = IMEX + ".service"
 HOPPER = "0x2300"  # the first device id of GPUs that say something of the NVLink fabric; those above it that do not say N/A
@@ -72,8 +73,8 @@ _OPEN_LICENSE = "Dual MIT/GPL"  # of the open modules; the proprietary ones say 
 _NAMES = (
     "nvidia-open", "cuda-drivers", "nvidia-driver", "nvidia-driver-cuda", "nvidia-driver-cuda-libs", "nvidia-kernel-open-dkms",
     "nvidia-kernel-dkms", "nvidia-open-kernel-dkms", "kmod-nvidia-open-dkms", "kmod-nvidia-latest-dkms", "nvidia-persistenced",
-    "nvidia-fabricmanager", "nvidia-fabric-manager", IMEX, "nvidia-smi", "libcuda1", "datacenter-gpu-manager", "nvlsm",
-    "infiniband-diags", "libnvsdm",
+    "nvidia-fabricmanager", "nvidia-fabric-manager", IMEX, "nvidia-smi", "libcuda1", "datacenter-gpu-manager",
+    "datacenter-gpu-manager-4-core", "nvlsm", "infiniband-diags", "libnvsdm",
 )
 _BY_BRANCH = (
     "nvidia-open-%s", "cuda-drivers-%s", "nvidia-driver-%s", "nvidia-driver-%s-open", "nvidia-driver-%s-server",

@@ -11,13 +11,13 @@ from typing import Any, Callable, List, NamedTuple, Tuple
 
 from ..areas.erdma import erdma
 from ..areas.firewall import firewall
-from ..areas.gpu import containers, cuda, gpu_driver, gpudirect
+from ..areas.gpu import containers, cuda, gdrcopy, gpu_driver, gpudirect
 from ..areas.kernel import kernel, kernel_modules
 from ..areas.nccl import aiacc, environment, library, mpi
 from ..areas.network import ipoib, network, rxe
 from ..areas.qos import roce_qos
 from ..areas.stack import dkms, packages, repositories, stack
-from ..areas.system import cpu, limits, nic_firmware, node_code, opensm, pci, sysctl
+from ..areas.system import cpu, irqs, limits, nic_firmware, node_code, opensm, pci, sysctl
 from ..host.host import Host
 from ..spec.model import Spec
 from ..types import AT_BOOT, CRITICAL, MAJOR, MINOR, Change, Identity, Problem
@@ -59,6 +59,7 @@ AREAS: Tuple[Area, ...] = (
     area(aiacc, MAJOR),
     area(mpi, MAJOR),
     area(gpudirect, CRITICAL, needs=("dkms", "stack", "gpu_driver")),  # copies through host memory, or jobs that fail
+    area(gdrcopy, MAJOR, needs=("gpu_driver",)),
     area(nic_firmware, MAJOR),
     area(pci, MAJOR),
     area(network, CRITICAL),
@@ -69,6 +70,7 @@ AREAS: Tuple[Area, ...] = (
     area(limits, MAJOR),
     area(sysctl, MAJOR),
     area(cpu, MAJOR),
+    area(irqs, MAJOR),
     area(node_code, MINOR),  # inspections cost more
     area(environment, MAJOR),
     area(containers, MINOR, needs=("gpu_driver",)),

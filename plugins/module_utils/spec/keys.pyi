@@ -52,10 +52,11 @@ class Keys:
     @overload
     def __getitem__(self, key: Literal[
         "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "ddp_benchmark_repeatable",
-        "firewall_manage", "gpu_driver_persistence", "gpudirect_traffic", "host_tuning_numa_balancing",
-        "keep_code", "leaf_per_rail", "nccl_hold", "nccl_tests_check", "nccl_tests_shared",
-        "network_manage_addresses", "network_opensm", "rdma_stack_kernel_hold", "roce_qos_force_tc",
-        "roce_qos_manage", "ssh_post_quantum", "validate_perftest"]) -> bool: ...
+        "firewall_manage", "gpu_driver_dcgm", "gpu_driver_persistence", "gpudirect_gdrcopy",
+        "gpudirect_traffic", "host_tuning_numa_balancing", "keep_code", "leaf_per_rail", "nccl_hold",
+        "nccl_tests_check", "nccl_tests_shared", "network_manage_addresses", "network_opensm",
+        "rdma_stack_kernel_hold", "roce_qos_force_tc", "roce_qos_manage", "ssh_post_quantum",
+        "validate_perftest"]) -> bool: ...
     @overload
     def __getitem__(self, key: Literal[
         "confirm_timeout_s", "ddp_benchmark_batch", "ddp_benchmark_port", "ddp_benchmark_steps",
@@ -70,13 +71,14 @@ class Keys:
         "ai_environment_kind", "ai_environment_owner", "ai_environment_path", "aiacc_version", "containers_gpu",
         "containers_pod_interface", "containers_runtime", "ddp_benchmark_backend", "ddp_benchmark_python",
         "erdma_driver", "erdma_mode", "erdma_repository", "fabric", "firewall_backend", "gpu_driver_flavour",
-        "gpu_driver_source", "gpudirect_path", "host_tuning_governor", "host_tuning_memlock", "mpi_install",
-        "nccl_conf_path", "nccl_gid_index", "nccl_install", "nccl_prefix", "nccl_profile", "nccl_profile_path",
-        "nccl_tests_install", "nccl_tests_launcher", "nccl_tests_network", "nccl_tests_purpose",
-        "nccl_tests_ranks", "network_backend", "network_ipoib_mode", "network_source_routing", "pci_tuning_acs",
-        "pci_tuning_iommu", "pci_tuning_preemption", "pci_tuning_relaxed_ordering", "preflight_python_package",
-        "qos_profile", "rdma_stack", "rdma_stack_activation", "rdma_stack_packages_state", "roce_qos_backend",
-        "roce_qos_dcbx", "site_bench", "ssh_mesh_state", "upgrade_gate", "upgrade_max_unavailable",
-        "upgrade_reboot", "upgrade_scheduler", "upgrade_scheduler_host"]) -> str: ...
+        "gpu_driver_source", "gpudirect_path", "host_tuning_governor", "host_tuning_irqs",
+        "host_tuning_memlock", "mpi_install", "nccl_conf_path", "nccl_gid_index", "nccl_install", "nccl_prefix",
+        "nccl_profile", "nccl_profile_path", "nccl_tests_install", "nccl_tests_launcher", "nccl_tests_network",
+        "nccl_tests_purpose", "nccl_tests_ranks", "network_backend", "network_ipoib_mode",
+        "network_source_routing", "pci_tuning_acs", "pci_tuning_iommu", "pci_tuning_preemption",
+        "pci_tuning_relaxed_ordering", "preflight_python_package", "qos_profile", "rdma_stack",
+        "rdma_stack_activation", "rdma_stack_packages_state", "roce_qos_backend", "roce_qos_dcbx", "site_bench",
+        "ssh_mesh_state", "upgrade_gate", "upgrade_max_unavailable", "upgrade_reboot", "upgrade_scheduler",
+        "upgrade_scheduler_host"]) -> str: ...
     @overload
     def __getitem__(self, key: str) -> Any: ...

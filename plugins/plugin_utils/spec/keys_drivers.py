@@ -38,6 +38,9 @@ GPU_DRIVER = (
         "Addresses of all nodes of the rack, the same on each (/etc/nvidia-imex/nodes_config.cfg). Empty: the file is left alone.",
         "NVIDIA (IMEX guide)", elements="str",
         form="a list of IP addresses", example=["192.0.2.11", "192.0.2.12"]),
+    Key("gpu_driver_dcgm", "bool", False,
+        "Install DCGM beside the driver and run its daemon. Health checks and the burn-in ask it where it is.",
+        "NVIDIA (DCGM installation: package by CUDA's major version, from the CUDA repository); choice of false: one daemon more"),
     Key("gpu_driver_persistence", "bool", True, "Keep the driver initialised while no process uses a GPU (nvidia-persistenced).",
         "NVIDIA (driver persistence: the daemon, not the deprecated nvidia-smi -pm)"),
 )
@@ -69,6 +72,9 @@ GPUDIRECT = (
         choices=("auto", "dmabuf", "nvidia_peermem", "nv_peer_mem", "none")),
     Key("gpudirect_traffic", "bool", True, "Let validation prove it with ib_write_bw from GPU memory, where perftest is built with CUDA.",
         "AZ (ib_write_bw --use_cuda for every GPU and HCA)"),
+    Key("gpudirect_gdrcopy", "bool", False,
+        "Install GDRCopy (its kernel module and library) once the GPU driver is there, from a repository that the site has: NVIDIA "
+        "publishes its packages as single files.", "NVIDIA/gdrcopy (README: packages by system); choice of false"),
     Key("gpudirect_min_bandwidth_gbps", "number", None,
         "Average ib_write_bw in Gb/s from GPU memory that every pair of GPU and HCA must reach, and every rail with all others. Unset: "
         "0.9 of rdma_expect.rate_gbps; else measured and reported, not judged.",

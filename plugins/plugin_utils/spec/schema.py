@@ -194,6 +194,11 @@ HOST_TUNING = (
     Key("host_tuning_governor", "str", "performance", "CPU frequency governor, where the node has one. keep leaves it alone.",
         "OCI (checks scaling_governor=performance), DGX nv-cpu-governor",
         choices=("performance", "schedutil", "ondemand", "conservative", "powersave", "keep")),
+    Key("host_tuning_irqs", "str", "keep",
+        "local: interrupts of the rails' HCAs go to the CPUs of their own NUMA node, now and after a reboot, and irqbalance, which moves "
+        "them, is stopped. keep leaves both alone.",
+        "ESnet (fasterdata: interrupt binding), NVIDIA (mlnx_affinity); choice of keep: mlx5 takes local CPUs first by itself",
+        choices=("local", "keep")),
     Key("host_tuning_numa_balancing", "bool", False,
         "Automatic NUMA balancing, where the kernel has it. It unmaps pages to sample accesses, which disturbs pinned buffers.",
         "NVIDIA tuning guide (kernel.numa_balancing=0)"),

@@ -12,7 +12,7 @@ from stub import Stub, exactly
 VERSIONS = ("580.95.05", "580.105.08")
 CUDA, CUDNN = "13.0.2-1", ("9.13.1.26-1", "9.14.0.64-1")
 NCCL = ("2.29.7-1+cuda12.9", "2.29.7-1+cuda13.1", "2.30.7-1+cuda12.9", "2.30.7-1+cuda13.3", "2.31.2-1+cuda13.3")
-PERSISTENCED, FABRICMANAGER, IMEX = "nvidia-persistenced", "nvidia-fabricmanager", "nvidia-imex"
+PERSISTENCED, FABRICMANAGER, IMEX, DCGM = "nvidia-persistenced", "nvidia-fabricmanager", "nvidia-imex", "nvidia-dcgm"
 DEBS = ("nvidia-kernel-open-dkms", "nvidia-driver-cuda", PERSISTENCED, "libnvidia-ml1", "nvidia-modprobe")
 RPMS = ("kmod-nvidia-open-dkms", "nvidia-driver", "nvidia-driver-cuda", PERSISTENCED, "nvidia-kmod-common", "nvidia-modprobe")
 
@@ -45,5 +45,7 @@ def toolkit(devel: str) -> tuple[Stub, ...]:
     for version in NCCL:
         library = Stub("libnccl2" if devel == "dev" else "libnccl", version)
         rows += [library, Stub(f"libnccl-{devel}", version, exactly((library,)))]
-    rows.append(Stub("nvlsm", "2025.06.11-1"))
+    core = Stub("datacenter-gpu-manager-4-core", "1:4.4.1-1", files=daemon(DCGM))
+    rows += [Stub(name, "2.5.1-1") for name in (("gdrdrv-dkms", "libgdrapi") if devel == "dev" else ("gdrcopy-kmod", "gdrcopy"))]
+    rows += [Stub("nvlsm", "2025.06.11-1"), core, Stub("datacenter-gpu-manager-4-cuda13", "1:4.4.1-1", ("datacenter-gpu-manager-4-core",))]
     return (Stub("cuda-toolkit-13-0", CUDA), Stub("mft", "4.99.0-1"), Stub("kernel-mft-dkms", "4.99.0-1"), *rows)

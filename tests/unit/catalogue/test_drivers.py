@@ -68,6 +68,13 @@ def test_the_drivers_packages(
     assert len({row.version for row in found}) <= 1, "the fabric manager has exactly the driver's version"
 
 
+@pytest.mark.parametrize(("branch", "cuda"), [("580", "13"), ("570", "12"), ("470", "11")])
+def test_dcgm_follows_the_cuda_of_the_driver(branch: str, cuda: str, make_spec: MakeSpec, make_identity: MakeIdentity) -> None:
+    spec = make_spec(gpu_driver_branch=branch, gpu_driver_version=branch + ".1", gpu_driver_flavour="proprietary", gpu_driver_dcgm=True)
+    found = {row.name: row.version for row in gpu_packages(spec, make_identity("ubuntu 22.04", gpus=8))}
+    assert found == {"cuda-drivers": branch + ".1-*", "datacenter-gpu-manager-4-cuda" + cuda: None}
+
+
 def test_no_gpu_no_driver(make_spec: MakeSpec, make_identity: MakeIdentity) -> None:
     spec = make_spec(**NVIDIA, cuda_version="13.0", cuda_cudnn_version="9.13")
     assert gpu_packages(spec, make_identity(gpus=0)) == ()

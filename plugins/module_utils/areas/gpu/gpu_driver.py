@@ -22,7 +22,7 @@ from ...formats import sysfs_values
 from ...formats.outside import is_digits
 from ...formats.text import first_of
 from ...host.host import Host
-from ...observe.gpu_driver import FABRICMANAGER, IMEX_UNIT, PERSISTENCED, Driver, driver_on_disk, loaded_driver, module_loaded
+from ...observe.gpu_driver import DCGM_UNIT, FABRICMANAGER, IMEX_UNIT, PERSISTENCED, Driver, driver_on_disk, loaded_driver, module_loaded
 from ...observe.modules import running_modules
 from ...observe.packages import Hold, all_installed, held_packages
 from ...spec.model import Spec
@@ -57,9 +57,9 @@ PERSISTENCE_WHY = "without a process that keeps it awake the driver sets every G
 MODULE = "nvidia"
 # The units that hold the driver and may be stopped for a moment, with the name that their process shows (15 characters).
 HOLDERS = (
-    ("nvidia-dcgm.service", "nv-hostengine"),
-    ("nvidia-fabricmanager.service", "nv-fabricmanage"),
-    ("nvidia-persistenced.service", "nvidia-persiste"),
+    (DCGM_UNIT, "nv-hostengine"),
+    (FABRICMANAGER, "nv-fabricmanage"),
+    (PERSISTENCED, "nvidia-persiste"),
 )
 LOAD_SECONDS = 180.0  # eight GPUs take 20 s; a firmware that does not answer takes longer
 # Which installed driver packages cannot stay beside the wanted ones. Ubuntu and older CUDA repositories have the branch in every package's
@@ -94,6 +94,7 @@ class Desired(NamedTuple):
     version: Optional[str]  # of the driver, as the module prints it; None: whatever the packages bring
     fabricmanager: bool
     imex: bool
+    dcgm: bool
     imex_nodes: Tuple[str, ...]  # (): the site writes them
     persistence: bool
     live: bool  # the running kernel is ours to change
@@ -125,7 +126,8 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     stack = vendor_stack(spec, identity) if wanted is not None else None
     return Desired(
         identity, wanted, reason, branch or "", spec["gpu_driver_flavour"], drivers.wanted_driver(spec.as_dict()),
-        drivers.wants_fabricmanager(spec, identity), drivers.wants_imex(spec, identity), tuple(spec["gpu_driver_imex_nodes"]),
+        drivers.wants_fabricmanager(spec, identity), drivers.wants_imex(spec, identity), spec["gpu_driver_dcgm"],
+        tuple(spec["gpu_driver_imex_nodes"]),
         spec["gpu_driver_persistence"], not identity.has("container"),
         stack.meta if stack is not None else None)
 
@@ -138,7 +140,8 @@ def observe(host: Host, desired: Desired) -> Observed:
     loaded, disk = loaded_driver(host), driver_on_disk(host, identity.kernel)
     target = desired.version or disk.version
     other = desired.live and loaded.version is not None and target is not None and loaded.version != target
-    wishes = ((PERSISTENCED, desired.persistence), (FABRICMANAGER, desired.fabricmanager), (IMEX_UNIT, desired.imex))
+    wishes = ((PERSISTENCED, desired.persistence), (FABRICMANAGER, desired.fabricmanager), (IMEX_UNIT, desired.imex),
+              (DCGM_UNIT, desired.dcgm))
     units = [unit for unit, wanted in wishes if wanted]
     names = names_of(desired.wanted) + tuple(stale_packages(installed or {}, names_of(desired.wanted), desired.branch, desired.flavour))
     standing = Loaded((), (), ())
@@ -224,6 +227,7 @@ _DAEMONS = {
     FABRICMANAGER: ("the NVSwitches carry no traffic until the fabric manager has set them up; it must have exactly the driver's version",
                     "NVIDIA (Fabric Manager user guide)"),
     IMEX_UNIT: (IMEX_WHY, IMEX_SOURCE),
+    DCGM_UNIT: ("without its daemon nobody watches the GPUs between two looks", "NVIDIA (DCGM installation)"),
 }
 
 

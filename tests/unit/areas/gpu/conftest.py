@@ -12,7 +12,7 @@ from tests.fixtures import node_gpu
 from tests.fixtures.node_text import OS_RELEASE, dpkg_status
 from tests.fixtures.node_tree import Tree
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import cuda, gpu_driver
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import cuda, gdrcopy, gpu_driver
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import library
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
@@ -22,7 +22,7 @@ from field_specs import build_spec
 KERNEL = "6.8.0-85-generic"
 GPUS = ("0000:1b:00.0", "0000:3b:00.0")
 SWITCH = "0000:06:00.0"
-AREAS: dict[str, ModuleType] = {area.NAME: area for area in (gpu_driver, cuda, library)}
+AREAS: dict[str, ModuleType] = {area.NAME: area for area in (gpu_driver, cuda, gdrcopy, library)}
 UNIT = re.compile(r"(nvidia-[a-z]+)\.service")
 
 

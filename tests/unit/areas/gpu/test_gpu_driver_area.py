@@ -291,6 +291,14 @@ def test_a_rack_gets_imex_in_the_drivers_version(gpu_node: Callable[..., Any], p
     assert planner("gpu_driver", node, **distribution, gpu_driver_imex=False).problems() == []
 
 
+def test_dcgm_has_versions_of_its_own_and_a_daemon(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
+    plans = planner("gpu_driver", gpu_node(), **WANT, gpu_driver_dcgm=True)
+    packages = {change.package: change.after for change in plans.plan() if change.package}
+    assert packages["datacenter-gpu-manager-4-cuda13"] == "present"
+    assert {"unit nvidia-dcgm.service enabled", "unit nvidia-dcgm.service running"} <= set(plans.whats())
+    assert not [what for what in planner("gpu_driver", gpu_node(), **WANT).whats() if "dcgm" in what]
+
+
 def test_debian_needs_no_drop_in_and_a_broken_one_is_fixed_on_ubuntu(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
     debian = gpu_node("debian12")
     assert not [what for what in planner("gpu_driver", debian, **WANT).whats() if gpu_driver.DROPIN in what]

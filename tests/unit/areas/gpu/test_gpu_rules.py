@@ -45,6 +45,8 @@ def test_what_fits_together(values: dict[str, Any]) -> None:
         ({"gpu_driver_branch": "580", "gpu_driver_version": "5801.2"}, "gpu_driver_version"),
         ({"gpu_driver_version": "580.95.05"}, "gpu_driver_version"),
         ({"gpu_driver_fabricmanager": True}, "gpu_driver_fabricmanager"),
+        ({"gpu_driver_dcgm": True}, "gpu_driver_dcgm"),
+        ({"gpu_driver_branch": "580", "gpu_driver_source": "distribution", "gpu_driver_dcgm": True}, "gpu_driver_dcgm"),
         ({"gpu_driver_branch": "620", "gpu_driver_version": "620.1", "gpu_driver_flavour": "proprietary"}, "gpu_driver_flavour"),
         ({"gpu_driver_branch": "470", "gpu_driver_version": "470.1"}, "gpu_driver_flavour"),
         ({"cuda_cudnn_version": "9.13"}, "cuda_cudnn_version"),
