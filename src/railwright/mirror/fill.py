@@ -173,9 +173,10 @@ def _fetched(target: Path, row: Row, limits: Limits) -> str:
 def _alone(directory: Path) -> Iterator[None]:
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CommandError(f"{directory}: another railwright fills this mirror") from None
         yield
-    except BlockingIOError:
-        raise CommandError(f"{directory}: another railwright fills this mirror") from None
     finally:
         os.close(descriptor)
