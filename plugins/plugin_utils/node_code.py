@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -45,11 +45,11 @@ def packed_code() -> bytes:
     return zlib.compress(sources())
 
 
-def needed_files() -> dict[str, str]:
+def needed_files(entries: Iterable[str] = ENTRIES) -> dict[str, str]:
     """Path below module_utils -> source, of everything that the entries import, and that in turn."""
     there = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py")}
     found: dict[str, str] = {}
-    pending = set(ENTRIES)
+    pending = set(entries)
     while pending:
         name = pending.pop()
         found[name] = (ROOT / name).read_text(encoding="utf-8")

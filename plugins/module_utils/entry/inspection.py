@@ -14,7 +14,7 @@ MODULES: Dict[str, Any] = {
 }
 # What sets something on a node goes by Ansible alone. A measurement starts programs that end by themselves, and sets nothing.
 MODES = (
-    "plan", "explain", "container", "verdicts", "drift", "job", "ranks", None,
+    "plan", "explain", "container", "verdicts", "drift", "check", "bundle", "job", "ranks", None,
     "start", "sample", "stop", "prepare", "pairs", "collect",
 )
 

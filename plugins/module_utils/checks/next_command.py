@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The command that shows more of what a verdict is about, by the beginning of its code. Pure; each of them only reads."""
+
+import re
+from typing import Any, Mapping, Tuple
+
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,32}\Z")
+# The longest beginning counts. {hca}, {port} and {pci} are of the verdict; without one the part of the command from it on is left out.
+COMMANDS: Tuple[Tuple[str, str], ...] = (
+    ("", "journalctl -k -b -p warning"),
+    ("aiacc.", "cat /etc/nccl.conf; ldconfig -p | grep nccl"),
+    ("cpu.", "cat /proc/cmdline"),
+    ("erdma.", "dmesg | grep -i erdma; rdma link"),
+    ("firmware.", "mlxfwmanager --query -d {pci}"),
+    ("gds.", "/usr/local/cuda/gds/tools/gdscheck -p"),
+    ("gpu.", "nvidia-smi -q -i {pci}"),
+    ("gpu.driver", "cat /proc/driver/nvidia/version; modinfo -F version nvidia"),
+    ("gpu.fabricmanager", "systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A3 Fabric"),
+    ("gpu.imex", "systemctl status nvidia-imex; nvidia-imex-ctl -N"),
+    ("gpu.near", "nvidia-smi topo -m"),
+    ("gpu.nouveau", "lsmod | grep nouveau; cat /etc/modprobe.d/*nouveau*"),
+    ("gpu.persistence", "systemctl status nvidia-persistenced; nvidia-smi -q | grep -i persist"),
+    ("gpudirect.", "lsmod | grep -i peer; dmesg | grep -i peer"),
+    ("hca.", "ibv_devinfo -d {hca}"),
+    ("kernel.", "uname -r; dkms status"),
+    ("node.hangs", "ps -eo pid,stat,wchan:32,args | grep ' D'; dmesg | tail -40"),
+    ("node.memlock", "systemctl show -p DefaultLimitMEMLOCK; ulimit -l"),
+    ("opensm.", "systemctl status opensm; sminfo"),
+    ("pci.", "sudo lspci -vvs {pci}"),
+    ("pci.acs", "sudo lspci -vvv | grep -i acsctl"),
+    ("pci.iommu", "cat /proc/cmdline; dmesg | grep -i iommu"),
+    ("port.", "rdma link show {hca}/{port}; ibstat {hca}"),
+    ("stack.", "ofed_info -s; modinfo -n mlx5_core"),
+    ("stack.dkms", "dkms status"),
+    ("stack.headers", "uname -r; ls /usr/src /lib/modules"),
+    ("stack.packages", "dpkg --audit"),
+    ("stack.secure_boot", "mokutil --sb-state; mokutil --list-enrolled"),
+)
+
+
+def next_command(item: Mapping[str, Any]) -> str:
+    """Of a verdict's JSON form. What a node calls its devices is put in only where it is a plain name."""
+    check = str(item.get("check"))
+    command = max((row for row in COMMANDS if check.startswith(row[0])), key=lambda row: len(row[0]))[1]
+    hca, pci = str(item.get("hca") or ""), _PCI.search(str(item.get("subject")))
+    values = {"{hca}/{port}": "%s/%s" % (hca, item.get("port")) if _PLAIN.match(hca) and isinstance(item.get("port"), int) else "",
+              "{hca}": hca if _PLAIN.match(hca) else "", "{pci}": pci.group(0) if pci else ""}
+    for name, value in values.items():
+        command = command.replace(name, value)
+    return command.replace(" -i ;", ";").rstrip().replace(" ;", ";").replace("-vvs", "-vv" if not pci else "-vvs").rstrip()
