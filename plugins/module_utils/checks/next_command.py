@@ -2,11 +2,12 @@
 """The command that shows more of what a verdict is about, by the beginning of its code. Pure; each of them only reads."""
 
 import re
-from typing import Any, Mapping, Tuple
+from typing import Any, List, Mapping, Tuple
 
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,32}\Z")
-# The longest beginning counts. {hca}, {port} and {pci} are of the verdict; without one the part of the command from it on is left out.
+# The longest beginning counts. {hca}, {port} and {pci} are of the verdict; a word without its
+# value is left out, and the option before it.
 COMMANDS: Tuple[Tuple[str, str], ...] = (
     ("", "journalctl -k -b -p warning"),
     ("aiacc.", "cat /etc/nccl.conf; ldconfig -p | grep nccl"),
@@ -27,7 +28,7 @@ COMMANDS: Tuple[Tuple[str, str], ...] = (
     ("node.hangs", "ps -eo pid,stat,wchan:32,args | grep ' D'; dmesg | tail -40"),
     ("node.memlock", "systemctl show -p DefaultLimitMEMLOCK; ulimit -l"),
     ("opensm.", "systemctl status opensm; sminfo"),
-    ("pci.", "sudo lspci -vvs {pci}"),
+    ("pci.", "sudo lspci -vv -s {pci}"),
     ("pci.acs", "sudo lspci -vvv | grep -i acsctl"),
     ("pci.iommu", "cat /proc/cmdline; dmesg | grep -i iommu"),
     ("port.", "rdma link show {hca}/{port}; ibstat {hca}"),
@@ -43,9 +44,17 @@ def next_command(item: Mapping[str, Any]) -> str:
     """Of a verdict's JSON form. What a node calls its devices is put in only where it is a plain name."""
     check = str(item.get("check"))
     command = max((row for row in COMMANDS if check.startswith(row[0])), key=lambda row: len(row[0]))[1]
-    hca, pci = str(item.get("hca") or ""), _PCI.search(str(item.get("subject")))
-    values = {"{hca}/{port}": "%s/%s" % (hca, item.get("port")) if _PLAIN.match(hca) and isinstance(item.get("port"), int) else "",
-              "{hca}": hca if _PLAIN.match(hca) else "", "{pci}": pci.group(0) if pci else ""}
-    for name, value in values.items():
-        command = command.replace(name, value)
-    return command.replace(" -i ;", ";").rstrip().replace(" ;", ";").replace("-vvs", "-vv" if not pci else "-vvs").rstrip()
+    hca, port, pci = str(item.get("hca")), item.get("port"), _PCI.search(str(item.get("subject")))
+    values = {"{hca}": hca if item.get("hca") and _PLAIN.match(hca) else "", "{port}": "%d" % port if isinstance(port, int) else "",
+              "{pci}": pci.group(0) if pci else ""}
+    return "; ".join(_filled(part, values) for part in command.split("; "))
+
+
+def _filled(part: str, values: Mapping[str, str]) -> str:
+    words: List[str] = []
+    for word in part.split(" "):
+        if any(name in word and not value for name, value in values.items()):
+            del words[len(words) - (1 if words[-1].startswith("-") else 0):]
+            continue
+        words.append(word.replace("{hca}", values["{hca}"]).replace("{port}", values["{port}"]).replace("{pci}", values["{pci}"]))
+    return " ".join(words)

@@ -57,7 +57,7 @@ def seen_without_wish(
     node: str, values: Mapping[str, Any], identity: Identity, facts: Mapping[str, Any], fabric: str
 ) -> Inspection:
     layer = "InfiniBand" if fabric == "infiniband" else "Ethernet"
-    targets = []
+    targets: List[RailTarget] = []
     for hca, port in linked_ports(facts):
         target = target_of(identity, hca, port, len(targets))
         if target is not None and port.get("link_layer") == layer:

@@ -29,7 +29,7 @@ from ..observe.nics import ancestors_connection_address
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict, as_dicts
 
-WALL, COMMANDS = 12.0, 10.0  # seconds for everything, and until the last command may begin; ending what hangs takes up to three more
+WALL, COMMANDS = 11.5, 9.5  # seconds for everything, and until the last command has ended; what hangs is given two more to end
 HANGS, READS = "node.hangs", "every command answers in %g s" % EACH
 HELP = """usage: python3 %s [--json] [--all]
 

@@ -39,7 +39,9 @@ class RecordingHost(Host):
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
         data = self.host.read_bytes(path, limit)
         if data is not None:
-            self._keep(self._place(path), path, data)
+            place = self._place(path)  # both names may say that a file holds keys
+            fit = self._fit_file(path, data)
+            self._keep(place, fit if fit is None or place == path else self._fit_file(place, fit))
         return data
 
     def listdir(self, path: str) -> List[str]:
@@ -72,10 +74,10 @@ class RecordingHost(Host):
         result = self.host.run(argv, timeout, stdin, limit)
         if stdin is None and result.rc != 127:
             place = "/cmd/" + recording_name(argv)
-            self._keep(place, place, self._fit_answer(argv, result.out).encode("utf-8", "replace"))
+            self._keep(place, self._fit_answer(argv, result.out).encode("utf-8", "replace"))
             if not result.ok:
                 said = "%d\n%s" % (result.rc, self._fit_answer(argv, result.err))
-                self._keep(place + FAILED, place + FAILED, said.encode("utf-8", "replace"))
+                self._keep(place + FAILED, said.encode("utf-8", "replace"))
         return result
 
     def _entry(self, place: str, kind: str) -> Entry:
@@ -85,14 +87,10 @@ class RecordingHost(Host):
             entry["kind"] = DIRECTORY
         return entry
 
-    def _keep(self, place: str, path: str, data: bytes) -> None:
-        """``path``: as it was asked for; both names may say that a file holds keys."""
-        fit: Optional[bytes] = data if path.startswith("/cmd/") else self._fit_file(path, data)
-        if fit is not None and path != place:
-            fit = self._fit_file(place, fit)
+    def _keep(self, place: str, fit: Optional[bytes]) -> None:
         known = len(self.entries.get(place, {}).get("data", b""))
         if fit is None or len(fit) > LARGEST or len(fit) - known > self._room:
-            self.left_out.append(path)
+            self.left_out.append(place)
         elif len(fit) >= known:
             self._room -= len(fit) - known
             self._entry(place, FILE)["data"] = fit

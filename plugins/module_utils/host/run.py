@@ -25,7 +25,7 @@ POLL_SECONDS = 0.02
 CHUNK = 65536
 ERROR = 2000  # characters of what a child raised, with where
 TOLD = 4096  # bytes of what a child last said that it does
-CHILD_SECONDS = 1.5  # for a child that was interrupted to end its command
+CHILD_SECONDS = 1.0  # for a child that was interrupted to end its command
 
 
 def run_bounded(

@@ -118,8 +118,7 @@ def machine_form(form: DriftFormat, found: dict[str, Any], started: datetime) ->
         from railwright.report.cases import as_junit, cases_of
         from railwright.runs import Run, new_id
 
-        moments = {"started": started.isoformat(timespec="seconds"), "finished": finished.isoformat(timespec="seconds")}
-        run = Run(id=new_id("check", started), verb="check", inventory="", limit=None, railwright=__version__, nodes=found["nodes"],
-                  verdicts=found["verdicts"], **moments)
+        run = Run(id=new_id("check", started), verb="check", inventory="", limit=None, started=started.isoformat(timespec="seconds"),
+                  finished=finished.isoformat(timespec="seconds"), railwright=__version__, nodes=found["nodes"], verdicts=found["verdicts"])
         return as_junit(run, cases_of(run))
     return json_text(found)
