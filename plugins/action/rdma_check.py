@@ -32,8 +32,6 @@ class ActionModule(StepAction):
             answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
         if mode == "verdicts":
             return result | with_address(spec, variables, answer)
-        if mode != "drift":
-            return result | answer
         if not answer.get("failed"):
             answer["summary"] = drift_summary(node, answer)
             if self._task.diff:  # Ansible shows a diff only of what changed

@@ -23,10 +23,8 @@ options:
         everything that M(railwright.rdma.rdma_state) would change.
       - V(drift) gives a small answer with every difference between the node and its inventory, what the verdicts find wrong beside the
         plan, and the variables of NCCL that login shells, ssh commands and systemd services really get.
-      - V(check) gives the verdicts that need no wish, and the node in a few lines. It is over in 15 seconds, whatever hangs on the node.
-      - V(bundle) gives what C(check) reads as a tree for C(--sysroot), without secrets.
     type: str
-    choices: [verdicts, drift, check, bundle]
+    choices: [verdicts, drift]
     default: verdicts
 attributes:
   diff_mode:
@@ -57,16 +55,16 @@ verdicts:
   description:
     - Every judgement, with C(check) (see docs/reference/checks.md), C(node), C(hca), C(port), C(subject), C(status) (pass, fail, warn,
       unknown, unproven or skipped), C(expected), C(found) and C(message). The C(node) is empty for the whole cluster.
-  returned: with O(mode=verdicts) and O(mode=check)
+  returned: with O(mode=verdicts)
   type: list
   elements: dict
 overview:
   description: The node as it is seen, a line each for HCAs, ports, GIDs, GPUs, PCIe, the stack and NCCL's variables.
-  returned: with O(mode=check)
+  returned: to C(railwright check), which asks over its own ssh
   type: dict
 bundle:
-  description: The C(entries) of a captured tree, and what was C(left_out) of it, secrets among that.
-  returned: with O(mode=bundle)
+  description: The C(entries) of a captured tree, and what was C(left_out) of it, keys among that.
+  returned: to C(railwright bundle), which asks over its own ssh
   type: dict
 facts:
   description: The observed facts, see docs/reference/facts.md.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -30,7 +31,7 @@ PYENV = Path("~/.pyenv/versions").expanduser()
 PYTHONS = sorted({sys.executable, *(str(path) for path in PYENV.glob("3.*/bin/python3")),
                   *(found for found in map(shutil.which, ("python3", "python3.6", "python3.8", "python3.10", "python3.12"))
                     if found and "shims" not in found)})  # pyenv's wrappers need its environment
-REFUSED = "#!/bin/sh\nexec sleep 600\n"
+ROOT_ALONE = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a mount namespace of its own")
 
 
 def railwright(*argv: str, path: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
@@ -166,19 +167,51 @@ def test_a_bundle_of_a_host_that_is_gone(world: tuple[World, str], tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a mount namespace of its own")
-def test_a_command_that_hangs_is_the_finding_in_time(one_file: Path, tmp_path: Path) -> None:
-    """A program of the usual search path that never answers, on this machine alone in a namespace of its own."""
-    (tmp_path / "ip").write_text(REFUSED)
-    (tmp_path / "ip").chmod(0o755)
+def in_place_of_ip(program: str, one_file: Path, place: Path) -> tuple[list[dict[str, Any]], float]:
+    """What hangs where this machine's `ip` is another program, in a mount namespace of its own; and the seconds that it took."""
+    (place / "ip").write_text(program)
+    (place / "ip").chmod(0o755)
     tool = shutil.which("ip")
     assert tool is not None
-    script = f"mount --bind {tmp_path}/ip $(readlink -f {tool}) && exec {sys.executable} {one_file} --json"
+    script = f"mount --bind {place}/ip $(readlink -f {tool}) && exec {sys.executable} {one_file} --json"
     begin = time.monotonic()
     done = subprocess.run(("unshare", "--mount", "sh", "-c", script), capture_output=True, timeout=LIMIT, check=False)
-    wall = time.monotonic() - begin
-    hangs = [item for item in json.loads(done.stdout)["verdicts"] if item["check"] == "node.hangs"]
-    assert [(item["status"], item["subject"]) for item in hangs] == [("warn", "ip")]
-    assert "no answer in 5 s; it was ended" in hangs[0]["message"]
-    assert hangs[0]["next"].startswith("ps ")
+    return [item for item in json.loads(done.stdout)["verdicts"] if item["check"] == "node.hangs"], time.monotonic() - begin
+
+
+@ROOT_ALONE
+def test_a_command_that_hangs_is_the_finding_in_time(one_file: Path, tmp_path: Path) -> None:
+    (found,), wall = in_place_of_ip("#!/bin/sh\nexec sleep 600\n", one_file, tmp_path)
+    assert (found["status"], found["subject"]) == ("warn", "ip")
+    assert "no answer in 5 s; it was ended" in found["message"]
+    assert found["next"].startswith("ps ")
+    assert wall < WALL_SECONDS + 10
+
+
+@pytest.fixture
+def frozen(tmp_path: Path) -> Iterator[Path]:
+    """A file system that is frozen: whoever writes to it waits in the kernel, and no signal reaches him (state D)."""
+    image, place = tmp_path / "image", tmp_path / "frozen"
+    place.mkdir()
+    with image.open("wb") as file:
+        file.truncate(16 << 20)
+    subprocess.run(("mkfs.ext4", "-q", str(image)), check=True)
+    if subprocess.run(("mount", "-o", "loop", str(image), str(place)), capture_output=True, check=False).returncode != 0:
+        pytest.skip("no loop device here")
+    try:
+        subprocess.run(("fsfreeze", "-f", str(place)), check=True)
+        yield place
+    finally:
+        subprocess.run(("fsfreeze", "-u", str(place)), check=False)
+        subprocess.run(("umount", "--lazy", str(place)), check=True)
+
+
+@ROOT_ALONE
+def test_a_child_that_nothing_ends_is_left_alone_and_named(one_file: Path, tmp_path: Path, frozen: Path) -> None:
+    """As nvidia-smi on a lost GPU: SIGKILL waits until the device answers."""
+    (found,), wall = in_place_of_ip(f"#!/bin/sh\nexec touch {frozen}/x\n", one_file, tmp_path)
+    assert (found["status"], found["subject"]) == ("fail", "ip")
+    named = re.search(r"SIGKILL does not end it: process ([0-9]+) is in state D \([a-z_0-9]+\)", found["message"])
+    assert named is not None, found["message"]
+    assert Path(f"/proc/{named[1]}/stat").read_text().split(") ")[1].startswith("D")
     assert wall < WALL_SECONDS + 10

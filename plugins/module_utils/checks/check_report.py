@@ -7,7 +7,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ..formats.outside import mapping, rows
 from .next_command import next_command
-from .overview import UNPRIVILEGED
+from .overview import LABELS, UNPRIVILEGED
 
 ORDER = ("fail", "warn", "unknown", "unproven", "skipped", "pass")  # worst first
 WORST = ("fail", "warn")  # those that have a line each
@@ -52,7 +52,8 @@ def node_lines(found: Mapping[str, Any], name: str, every: bool) -> List[Line]:
     number = counts(verdicts)
     shown = ", ".join("%d %s" % (number[status], status) for status in ORDER if number[status]) or "nothing judged"
     head = [("node", "%s: %s" % (plain(name), shown))]
-    seen = mapping(node.get("overview"))
+    said = mapping(node.get("overview"))
+    seen = {label: said[label] for label in LABELS if label in said}
     if every:
         head += [("", line) for label, text in seen.items() for line in labelled(label, text, 0)]
         return head + [line for item in verdicts for line in finding([item], 0)]

@@ -8,6 +8,7 @@ from ..formats.outside import mapping, rows
 from ..formats.text import first_of
 from ..rules.comparisons import number_text
 
+LABELS = ("node", "HCAs", "ports", "GIDs", "GPUs", "PCIe", "stack", "NCCL", "rights")
 UNPRIVILEGED = "not root: what cannot be read may be readable with sudo"
 SHOWN = 6  # names in a line
 

@@ -38,7 +38,7 @@ Judge this node: links, PCIe, drivers, GPUs, GPUDirect. Nothing is changed, and 
 """
 
 
-def answer(live: Host, params: Dict[str, Any]) -> Dict[str, Any]:
+def answer(live: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
     """Of the modes ``check`` and ``bundle``. ``spec``: one without a wish. A captured tree is judged at once: nothing in it can hang."""
     node, values = params["node"], params["spec"]
     if params["mode"] == "bundle":

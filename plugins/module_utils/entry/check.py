@@ -26,7 +26,6 @@ from ..rules.comparisons import Inspection, inspection_of
 from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import CRITICAL, MAJOR, NO_DEVICE, Change, Identity, Problem, Verdict, as_dicts
-from . import alone
 
 NO_HCA = "no rail of this node has an RDMA device to measure over"
 # setting: apply fixes it. state: nothing of ours can (a cable, a dead HCA). problem: apply refuses the node. effective: somebody
@@ -61,8 +60,6 @@ class Judged(NamedTuple):
 
 
 def answer(host: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
-    if params["mode"] in ("check", "bundle"):
-        return alone.answer(host, params)
     ask = observe_drift if params["mode"] == "drift" else check_node
     return ask(host, params["node"], Spec(params["spec"]), ancestors_connection_address(host), params["now"])
 

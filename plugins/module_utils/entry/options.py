@@ -16,7 +16,7 @@ BENCH: Options = {
     "libraries": {"type": "list", "elements": "str", "default": []},
 }
 CHECK: Options = {
-    "mode": {"type": "str", "choices": ["verdicts", "drift", "check", "bundle"], "default": "verdicts"},
+    "mode": {"type": "str", "choices": ["verdicts", "drift"], "default": "verdicts"},
 }
 DRAIN: Options = {
     "mode": {

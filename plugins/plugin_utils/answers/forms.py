@@ -7,6 +7,7 @@ addresses) is held closer here than what only people read.
 
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.overview import LABELS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import AT_BOOT, DISRUPTIONS, NOW, SEVERITIES, SUBJECTS, VERDICT_STATUSES
 
 from .form import DATA, Choice, Either, Map, Text, Whole
@@ -223,7 +224,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "verdicts": {**VERDICTS, "facts": FACTS, "stack": str, "rails": [RAIL],
                      "gpudirect": {"path": str, "gpus": int, "why_not": TEXT, "pairs": [PAIR]}},
         "drift": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str], "unasked": [str]},
-        "check": {**VERDICTS, "overview": Map(str)},
+        "check": {**VERDICTS, "overview": {f"{label}?": str for label in LABELS}},
         "bundle": {"bundle": BUNDLE},
     },
     "rdma_drain": {"": {"drains": [DRAIN]}},

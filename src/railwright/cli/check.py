@@ -14,7 +14,7 @@ from railwright import __version__
 from railwright.cli import console
 from railwright.cli.drift import DriftForm, DriftFormat, Output, expect_writable, print_result
 from railwright.cli.options import option, settings
-from railwright.cli.session import Sysroot, captured_tree, echo, node_document
+from railwright.cli.session import Sysroot, captured_tree, check_configuration, echo, node_document
 from railwright.events import HostOutcome
 from railwright.exitcodes import ExitCode, InputError
 from railwright.writing import json_text, write_atomic
@@ -80,6 +80,7 @@ def asked(mode: str, names: Sequence[str], *, sudo: bool) -> "Outcomes":
     if not names:
         return ask_here(mode, socket.gethostname())
     hosts = hosts_of(names)
+    check_configuration()  # the options of Ansible's ssh hold here too
     from railwright.progress import shown
     from railwright.scan.alone import ask_hosts
 

@@ -4,10 +4,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ansible.plugins.loader import init_plugin_loader
-
 from railwright.check import MODULE, Host, Outcomes, wish
 from railwright.events import Echo, HostOutcome, Listener
+from railwright.inventory import ready_plugins
 from railwright.scan.questions import Question, module_step
 from railwright.scan.scan import Node, scan
 
@@ -18,7 +17,7 @@ def ask_hosts(
     mode: str, hosts: Sequence[Host], listener: Listener | None, echo: Echo | None, *, sudo: bool
 ) -> Outcomes:  # fmt: skip
     """Raises KeyboardInterrupt."""
-    init_plugin_loader()  # of Ansible's ssh and sudo come the options that hold without an inventory
+    ready_plugins()  # of Ansible's ssh and sudo come the options that hold without an inventory
     spec = wish()
     question = Question(MODULE, "Check without an inventory", lambda node, _spec: {"mode": mode, "node": node}, module_step)
     nodes = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import LINES, document, node_lines
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import COLUMNS, LINES, document, node_lines
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.next_command import COMMANDS, next_command
 from railwright.exitcodes import ExitCode
 
@@ -84,3 +84,16 @@ def test_no_command_has_a_blank_left_over() -> None:
         assert "{" not in command.replace("{print", "")
         assert "  " not in command
         assert not command.endswith(("-d", "-i", "-s", " "))
+
+
+def test_a_node_is_one_screen_whatever_it_says() -> None:
+    """Labels of its own are not shown, and no text makes a line longer or moves a cursor."""
+    strange = "\x1b[2J\n\u202e" * 100
+    verdicts = [item(f"gpu.x{at}", "fail", subject=strange, message=strange, hca=strange) for at in range(50)]
+    verdicts += [item(f"pci.x{at}{strange}", "unknown") for at in range(50)]
+    said = found(*verdicts, **{f"label {at}": strange for at in range(100)}, HCAs=strange, rights=strange)
+    lines = screen(said)
+    assert len(lines) < LINES
+    assert max(map(len, lines)) < COLUMNS
+    assert all(line.isprintable() for line in [*lines, *screen(said, every=True)])
+    assert not any("label" in line for line in screen(said, every=True))

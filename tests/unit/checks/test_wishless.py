@@ -31,7 +31,7 @@ FAULTS = {
 
 
 def judged(tree: Path) -> dict[str, Any]:
-    return answer(TreeHost(str(tree)), {"mode": "check", "node": "n1", "spec": wish().as_dict()})
+    return answer(TreeHost(str(tree)), {"mode": "check", "node": "n1", "spec": wish().as_dict()}, False)
 
 
 def shown(found: dict[str, Any], *, every: bool = False) -> list[str]:

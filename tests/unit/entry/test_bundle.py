@@ -52,7 +52,7 @@ def unpacked(bundle: dict[str, Any], place: Path) -> Path:
 @pytest.mark.parametrize("name", sorted(path.name for path in NODES.iterdir()))
 def test_a_bundle_is_judged_as_its_node(name: str, tmp_path: Path) -> None:
     host = TreeHost(str(NODES / name))
-    found = passed("railwright.rdma.rdma_check", "bundle", answer(host, {"mode": "bundle", "node": "n1", "spec": SPEC}))
+    found = passed("railwright.rdma.rdma_check", "bundle", answer(host, {"mode": "bundle", "node": "n1", "spec": SPEC}, False))
     assert not found.get("failed"), found
     tree = unpacked(found["bundle"], tmp_path)
     assert judged_alone(TreeHost(str(tree)), "n1", SPEC) == judged_alone(host, "n1", SPEC)
