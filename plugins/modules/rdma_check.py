@@ -58,6 +58,14 @@ verdicts:
   returned: with O(mode=verdicts)
   type: list
   elements: dict
+overview:
+  description: The node as it is seen, a line each for HCAs, ports, GIDs, GPUs, PCIe, the stack and NCCL's variables.
+  returned: to C(railwright check), which asks over its own ssh
+  type: dict
+bundle:
+  description: The C(entries) of a captured tree, and what was C(left_out) of it, keys among that.
+  returned: to C(railwright bundle), which asks over its own ssh
+  type: dict
 facts:
   description: The observed facts, see docs/reference/facts.md.
   returned: with O(mode=verdicts)

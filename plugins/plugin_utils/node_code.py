@@ -8,15 +8,15 @@ import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import boot
-from ansible_collections.railwright.rdma.plugins.module_utils.entry.inspection import MODULES
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.inspection import ALONE, MODULES
 
 ROOT = Path(boot.__file__).parents[1]
-ENTRIES = ("__init__.py", "entry/inspection.py", *(f"entry/{file}.py" for _options, file in MODULES.values()))
+ENTRIES = ("__init__.py", "entry/inspection.py", *(f"entry/{file}.py" for file in (*(row[1] for row in MODULES.values()), *ALONE.values())))
 # ast.parse of 180 files takes most of a second; what is no import and looks like one brings a file too many.
 RELATIVE = re.compile(r"^ *from (\.+)((?:\w[\w.]*)?) import (\([^()]*\)|[^\n]*)", re.MULTILINE)
 WORD = re.compile(r"\w+")
@@ -45,11 +45,11 @@ def packed_code() -> bytes:
     return zlib.compress(sources())
 
 
-def needed_files() -> dict[str, str]:
+def needed_files(entries: Iterable[str] = ENTRIES) -> dict[str, str]:
     """Path below module_utils -> source, of everything that the entries import, and that in turn."""
     there = {path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py")}
     found: dict[str, str] = {}
-    pending = set(ENTRIES)
+    pending = set(entries)
     while pending:
         name = pending.pop()
         found[name] = (ROOT / name).read_text(encoding="utf-8")

@@ -158,12 +158,27 @@ def as_prometheus(nodes: Mapping[str, Mapping[str, Any]], finished: float) -> st
     for name, node in sorted(nodes.items()):
         if node.get("status") == "ok":
             lines += _of_node(name, node)
-    lines += [f"# HELP {ANSWERED} 1 where the node was inspected in the last run.", f"# TYPE {ANSWERED} gauge"]
+    return "\n".join([*lines, *_of_run(nodes, finished, ANSWERED, RUN)]) + "\n"
+
+
+def _of_run(nodes: Mapping[str, Mapping[str, Any]], finished: float, answered: str, run: str) -> list[str]:
+    lines = [f"# HELP {answered} 1 where the node was inspected in the last run.", f"# TYPE {answered} gauge"]
     for name, node in sorted(nodes.items()):
         status = str(node.get("status"))
-        lines.append(f"{ANSWERED}{_labels(node=name, status=status)} {int(status == 'ok')}")
-    lines += [f"# HELP {RUN} When the last run ended.", f"# TYPE {RUN} gauge", f"{RUN} {finished:.0f}"]
-    return "\n".join(lines) + "\n"
+        lines.append(f"{answered}{_labels(node=name, status=status)} {int(status == 'ok')}")
+    return [*lines, f"# HELP {run} When the last run ended.", f"# TYPE {run} gauge", f"{run} {finished:.0f}"]
+
+
+CHECK = "railwright_check_verdicts"
+
+
+def verdicts_as_prometheus(nodes: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]], finished: float) -> str:
+    """Of ``check``: how many verdicts of each code and status a node has. ``finished``: seconds since the epoch."""
+    counted = Counter((str(item.get("node")), str(item.get("check")), str(item.get("status"))) for item in verdicts)
+    lines = [f"# HELP {CHECK} Verdicts on a node that need no inventory.", f"# TYPE {CHECK} gauge"]
+    lines += [f"{CHECK}{_labels(node=node, check=check, status=status)} {many}" for (node, check, status), many in sorted(counted.items())]
+    run = _of_run(nodes, finished, "railwright_check_node_answered", "railwright_check_last_run_timestamp_seconds")
+    return "\n".join([*lines, *run]) + "\n"
 
 
 def _of_node(name: str, node: Mapping[str, Any]) -> list[str]:

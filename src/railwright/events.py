@@ -33,7 +33,7 @@ DOCUMENTS: dict[str, tuple[str, Form]] = {
 # Objects that a node says of itself once: the key of the result, and the field of HostOutcome that keeps it.
 OBJECTS = {
     "rdma": "facts", "explanation": "explanation", "container": "container", "seen": "readiness", "job": "job", "ranks": "ranks",
-    "health": "health",
+    "health": "health", "overview": "overview", "bundle": "bundle",
 }
 # How many lines of Ansible's own output are kept, to explain a run that produced no per-host result.
 OUTPUT_LINES = 40
@@ -66,6 +66,8 @@ class HostOutcome:
     job: Object | None = None  # what the scheduler says of a job
     ranks: Object | None = None  # what a job's processes on the node do
     health: Object | None = None  # its parts between two rounds of a burn-in
+    overview: Object | None = None  # the node in a few lines, of a check without an inventory
+    bundle: Object | None = None  # what such a check reads, as the parts of a captured tree
     reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
     reverted: list[str] = field(default_factory=list)  # keys of changes that the node reverted by itself, unconfirmed
     restore_point: str = ""

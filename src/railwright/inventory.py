@@ -258,6 +258,14 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+def ready_plugins() -> None:
+    """What finds Ansible's plugins and collections; once in a process."""
+    if AnsibleCollectionConfig.collection_finder is None:
+        init_plugin_loader()
+        # Ansible's importer refuses new modules of a collection that it has not loaded itself, for want of this.
+        vars(ansible_collections.railwright.rdma).setdefault("_collection_meta", {})
+
+
 @contextmanager
 def _quiet() -> Iterator[list[str]]:
     """Ansible's warnings stay off the terminal (they are yielded); an inventory that no plugin can read is an error instead."""
@@ -268,10 +276,7 @@ def _quiet() -> Iterator[list[str]]:
     constants.INVENTORY_ANY_UNPARSED_IS_FAILED = True
     constants.INJECT_FACTS_AS_VARS = False  # as in our runs: cached facts of nodes would outrank the inventory
     try:
-        if AnsibleCollectionConfig.collection_finder is None:  # once in a process
-            init_plugin_loader()
-            # Ansible's importer refuses new modules of a collection that it has not loaded itself, for want of this.
-            vars(ansible_collections.railwright.rdma).setdefault("_collection_meta", {})
+        ready_plugins()
         yield said
     finally:
         display.display = shown

@@ -147,6 +147,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_bench:ddp.collect": {**SAID, "collected": COLLECTED, "counters": [VERDICT], "traffic": [TRAFFIC]},
     "rdma_drain:*": {**SAID, "drains": [DRAIN]},  # the nodes that are asked for: connection/liar.py
     "rdma_check:drift": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {}, "notes": []},
+    "rdma_check:check": {**SAID, "verdicts": [VERDICT], "overview": {"node": "Debian GNU/Linux 12 (bookworm)", "HCAs": "1 (rdma_rxe)"}},
+    "rdma_check:bundle": {**SAID, "bundle": {"left_out": ["/etc/shadow"], "entries": [
+        {"path": "/etc/os-release", "kind": "file", "text": "ID=debian\n", "mode": 0o644, "mtime": 1.0},
+        {"path": "/sys/bus/pci/devices/0000:1b:00.0/config", "kind": "file", "base64": "3q0="},
+        {"path": "/sys/class/net", "kind": "directory", "names": ["eth1", "lo"]}, {"path": "/lib", "kind": "link", "to": "usr/lib"}]}},
     "rdma_facts:facts": {**SAID, "rdma": FACTS},
     "rdma_facts:ranks": {**SAID, "ranks": {"ranks": [RANK], "counters": [{"hca": "mlx5_0", "port": 1, "growth": {"port_xmit_data": 9}}],
                                            "xids": ["NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."]}},

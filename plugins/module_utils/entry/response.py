@@ -11,8 +11,12 @@ from ..formats.masking import masked
 from ..host.disk import refusing_disk
 from ..host.host import Host
 
-SHOWN = ("msg", "notes", "plan", "problems", "refused", "before", "after", "diff", "remaining", "left", "findings", "unknown", "verdicts")
-ANY_DISK = ("confirm", "outcome")  # what became of an apply must be known, above all where the apply filled the disk
+SHOWN = (
+    "msg", "notes", "plan", "problems", "refused", "before", "after", "diff", "remaining", "left", "findings", "unknown", "verdicts",
+    "overview",
+)
+# What became of an apply must be known, above all where the apply filled the disk; and a check writes nothing.
+ANY_DISK = ("confirm", "outcome", "check", "bundle")
 Params = Dict[str, Any]
 Body = Callable[[Host, Params, bool], Dict[str, Any]]  # (the node, the parameters, whether nothing may change) -> the answer
 

@@ -12,7 +12,10 @@ from .outside import is_digits
 
 HIDDEN = "(hidden)"
 # A part of a name, between _ - and ., that ends so.
-_SECRET = ("password", "passwd", "passphrase", "psk", "secret", "token", "credential", "apikey", "accesskey", "secretkey", "privatekey")
+_SECRET = (
+    "password", "passwd", "passphrase", "psk", "secret", "token", "credential", "apikey", "accesskey", "secretkey", "privatekey",
+    "sharedkey",
+)
 _NAME_LIMIT = 64  # characters of a name that are inspected
 _QUOTES = "\"'"
 _END_OF_URL = "/?#\"'<>\\"

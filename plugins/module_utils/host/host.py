@@ -11,29 +11,32 @@ import fcntl
 import itertools
 import os
 import pwd
+import re
 import select
 import signal
 import stat
 import subprocess
 import time
+import zlib
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type, TypeVar
 
 from ..errors import RailwrightError
 from .run import run_bounded
-from .write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer
+from .write import CUT, OUTPUT_LIMIT, STUCK, Result, Snapshot, Writer
 
-__all__ = ["CUT", "Host", "Result", "Snapshot", "TreeHost", "recording_name"]
+__all__ = ["CUT", "STUCK", "Host", "Result", "Snapshot", "TreeHost", "recording_name"]
 
 READ_LIMIT = 4 * 1024 * 1024  # no file that we judge is larger; a runaway proc file must not fill memory
 NAMES_LIMIT = 200 * 1024  # of a directory: whoever fills his own must not fill our memory
 MAX_LINKS = 40
+NAME_LIMIT, FAILED = 240, ".rc"  # of a recording: a file's name has 255 bytes at most
 FRAME_LIMIT = 2048  # bytes of a frame that we read: what we ask for is shorter
 Made = TypeVar("Made")
 Status = os.stat_result
 SEARCH_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin:/opt/mellanox/iproute2/sbin"
 
 
-def _environment() -> Dict[str, str]:
+def search_environment() -> Dict[str, str]:
     """What every command gets: the C locale, and the directories that ``which`` looks in."""
     return dict(os.environ, LC_ALL="C", LANG="C", PATH=SEARCH_PATH)
 
@@ -172,7 +175,7 @@ class Host(Writer):
         It takes no longer than its time (s), but for the seconds in which ``host/run.py`` ends it, and says no more than ``limit`` bytes
         on each of its streams: see ``Result``.
         """
-        return run_bounded(argv, _environment(), timeout, stdin, limit)
+        return run_bounded(argv, search_environment(), timeout, stdin, limit)
 
     def spawn(
         self, argv: Sequence[str], log: str, environment: Optional[Dict[str, str]] = None, owner: Optional[Tuple[str, int, int]] = None
@@ -186,7 +189,7 @@ class Host(Writer):
         with os.fdopen(fd, "wb") as stream:
             process = subprocess.Popen(
                 list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, close_fds=True, cwd="/",
-                env=_environment() if environment is None else environment, start_new_session=True)
+                env=search_environment() if environment is None else environment, start_new_session=True)
         process.returncode = 0  # nobody will wait for it: init inherits it, and Popen must not warn about that
         return process.pid
 
@@ -351,7 +354,8 @@ class TreeHost(Host):
         for name in (recording_name(argv), recording_name(argv) + ".txt"):
             text = self.read("/cmd/" + name)
             if text is not None:
-                return Result(0, text, "")
+                code, _line, err = (self.read("/cmd/" + name + FAILED) or "").partition("\n")
+                return Result(int(code) if re.match(r"-?[0-9]{1,5}\Z", code) else 0, text, err)
         return Result(127, "", "%s: not recorded" % argv[0])
 
 
@@ -368,5 +372,8 @@ refuse(TreeHost, ("spawn", "exchange", "signal_group", "signal_process"), errno.
 
 
 def recording_name(argv: Sequence[str]) -> str:
-    """The file under ``cmd/`` that holds a command's output: ``ip -j addr`` is ``ip_-j_addr``."""
-    return "_".join(part.replace("/", "-") for part in [os.path.basename(argv[0])] + list(argv[1:]))
+    """The file under ``cmd/`` that holds a command's output: ``ip -j addr`` is ``ip_-j_addr``. One with ``FAILED`` behind its name has
+    the exit code of a command that failed, and what it said as an error."""
+    name = "_".join(part.replace("/", "-") for part in [os.path.basename(argv[0])] + list(argv[1:]))
+    data = name.encode("utf-8", "replace")
+    return name if len(data) <= NAME_LIMIT else "%s_%08x" % (name[:NAME_LIMIT // 4], zlib.crc32(data))

@@ -6,6 +6,7 @@ not help. What it has left behind when it ended by itself, within its time, is l
 """
 
 import contextlib
+import mmap
 import os
 import select
 import selectors
@@ -13,20 +14,28 @@ import signal
 import subprocess
 import threading
 import time
-from typing import Any, Dict, Iterator, List, Optional, Sequence
+import traceback
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from .write import CUT, Result
+from .write import CUT, STUCK, Result
 
 ASKED_SECONDS = 2.0  # for what was asked to end to give back what it holds
 KILLED_SECONDS = 2.0  # for what was killed to be gone. A device that hangs keeps even that
 POLL_SECONDS = 0.02
 CHUNK = 65536
+ERROR = 2000  # characters of what a child raised, with where
+TOLD = 4096  # bytes of what a child last said that it does
+CHILD_SECONDS = 1.0  # for a child that was interrupted to end its command
 
 
-def run_bounded(argv: Sequence[str], environment: Dict[str, str], timeout: float, stdin: Optional[str], limit: int) -> Result:
+def run_bounded(
+    argv: Sequence[str], environment: Dict[str, str], timeout: float, stdin: Optional[str], limit: int, patience: float = ASKED_SECONDS
+) -> Result:
     """Never raises. Where the time ends, and only a child of a command that has ended goes on, its own exit code counts.
 
     What has said more than ``limit`` bytes on one of its streams is ended, and nothing of it is kept: half of an answer is no answer.
+    ``patience``: seconds in which what was asked to end may do so, and again in which what was killed may. What does not even then, as
+    in a driver that waits for a dead device, is left alone: ``STUCK``.
     """
     try:
         process = subprocess.Popen(
@@ -36,37 +45,121 @@ def run_bounded(argv: Sequence[str], environment: Dict[str, str], timeout: float
     except OSError as error:
         return Result(127, "", "%s: %s" % (argv[0], error.strerror))
     with _Talk(process, (stdin or "").encode(), limit) as talk:
-        over = _ended_by_itself(process, talk, timeout)
+        over = _ended_by_itself(process, talk, timeout, patience)
     if talk.cut:
         return Result(CUT, "", "%s: said more than %d bytes and was ended" % (argv[0], limit))
     out, err = talk.text(process.stdout), talk.text(process.stderr)
+    if not over and process.poll() is None:
+        process.returncode = STUCK  # nobody waits for it any more, and Popen must not warn about that
+        return Result(STUCK, out, "%s: no answer in %g s, and SIGKILL does not end it: %s" % (argv[0], timeout, waiting(process.pid)))
     return Result(process.returncode, out, err) if over else Result(124, out, "%s: no answer in %g s" % (argv[0], timeout))
 
 
-def _ended_by_itself(process: "subprocess.Popen[bytes]", talk: "_Talk", timeout: float) -> bool:
+def waiting(pid: int) -> str:
+    """Where a process is in the kernel, for people: ``process 4242 is in state D (nvidia_close)``."""
+    found = []
+    for name in ("stat", "wchan"):
+        try:
+            with open("/proc/%d/%s" % (pid, name), encoding="utf-8", errors="replace") as stream:
+                found.append(stream.read(CHUNK))
+        except OSError:
+            found.append("")
+    state, place = found[0].rpartition(")")[2].split()[:1], found[1].strip("0")
+    return "process %d is in state %s%s" % (pid, state[0] if state else "unknown", " (%s)" % place[:64] if place else "")
+
+
+def in_child(make: Callable[[Callable[[str], None]], bytes], seconds: float) -> Tuple[Optional[bytes], str]:
+    """What ``make`` gives, in a process of its own: a file of a dead device may keep whoever reads it for ever, and we go on.
+
+    ``make`` gets a function to tell what it is about to do. Where nothing came in time the second is where it hangs; where it raised
+    something, that.
+    """
+    told, (reading, writing) = mmap.mmap(-1, TOLD), os.pipe()
+    child = os.fork()
+    if child == 0:
+        _child(make, told, writing)
+    os.close(writing)
+    try:
+        with open(reading, "rb", buffering=0) as stream:
+            data = _all_of(stream, time.monotonic() + seconds)
+    finally:
+        where = "%s, %s" % (waiting(child), told[:].rstrip(b"\0").decode("utf-8", "replace"))
+        _end_child(child)
+    if data is None:
+        return None, where
+    return (data[1:], "") if data[:1] == b"+" else (None, data[1:].decode("utf-8", "replace") or "it ended without an answer")
+
+
+def _child(make: Callable[[Callable[[str], None]], bytes], told: mmap.mmap, writing: int) -> None:
+    """Ends the process. It holds no stream of ours: who waits for their end must not wait for it."""
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(null, stream)
+        data = b"-"
+        try:
+            data = b"+" + make(lambda text: told.__setitem__(slice(0, TOLD), text.encode("utf-8", "replace")[:TOLD].ljust(TOLD, b"\0")))
+        finally:
+            if data == b"-":
+                data += " ".join(traceback.format_exc(limit=-3).split())[-ERROR:].encode("utf-8", "replace")
+            while data:
+                data = data[os.write(writing, data):]
+    finally:
+        os._exit(0)
+
+
+def _all_of(stream: Any, deadline: float) -> Optional[bytes]:
+    """Everything until its end; None where that does not come in time."""
+    chunks: List[bytes] = []
+    while select.select([stream], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        chunk = stream.read(CHUNK)
+        if not chunk:
+            return b"".join(chunks)
+        chunks.append(chunk)
+    return None
+
+
+def _end_child(child: int) -> None:
+    """It has ended, mostly. Else an interrupt lets it end the command that it runs first; one that nothing ends is left alone."""
+    for number in (0, signal.SIGINT, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, number)
+        deadline = time.monotonic() + (CHILD_SECONDS if number else POLL_SECONDS)
+        while True:
+            try:
+                if os.waitpid(child, os.WNOHANG)[0]:
+                    return
+            except ChildProcessError:
+                return
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(POLL_SECONDS)
+
+
+def _ended_by_itself(process: "subprocess.Popen[bytes]", talk: "_Talk", timeout: float, patience: float) -> bool:
     """Whether it did so in its time; otherwise it and its children are ended."""
     try:
         with _hanging_up_with(process):
             over = talk.until(time.monotonic() + timeout) or (not talk.cut and process.poll() is not None)
             if not over:
-                _end(process, talk)
+                _end(process, talk, patience)
     except BaseException:  # an interrupt from the keyboard is not sent to another session
-        _end(process, talk)
+        _end(process, talk, patience)
         raise
     return over
 
 
-def _end(process: "subprocess.Popen[bytes]", talk: "_Talk") -> None:
+def _end(process: "subprocess.Popen[bytes]", talk: "_Talk", patience: float) -> None:
     """Who is killed gives nothing back: a login shell in the middle of `pyenv init` leaves a lock, and every later login waits for it."""
     try:
         _signal(process, signal.SIGTERM)
-        deadline = time.monotonic() + ASKED_SECONDS
+        deadline = time.monotonic() + patience
         talk.until(deadline)
         while _signal(process, 0) and time.monotonic() < deadline:  # a child whose output is not ours
             time.sleep(POLL_SECONDS)
     finally:
         _signal(process, signal.SIGKILL)
-    talk.until(time.monotonic() + KILLED_SECONDS)
+    talk.until(time.monotonic() + min(patience, KILLED_SECONDS))
     process.poll()  # so that it is no zombie, though somebody in another session has its output
 
 

@@ -7,6 +7,7 @@ addresses) is held closer here than what only people read.
 
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.overview import LABELS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import AT_BOOT, DISRUPTIONS, NOW, SEVERITIES, SUBJECTS, VERDICT_STATUSES
 
 from .form import DATA, Choice, Either, Map, Text, Whole
@@ -195,6 +196,13 @@ DIAGNOSED = {"test": str, "gpu": COUNT, "serial": maybe(WORD), "status": Choice(
 HEALTH = {"gpus": maybe([HEALTH_GPU]), "nics": [{"hca": NAME, "serial": TEXT}],
           "diag": maybe({"why": TEXT, "results": [DIAGNOSED]})}
 
+# A part of a captured tree. No way leads out of it: the parts of a path are names, and what a link leads to is only text.
+TREE_PATH = Text(r"(/(?!\.{1,2}(/|\Z))[^/\x00]{1,255}){1,64}", "an absolute path without . and ..", 4096)
+TREE_NAME = Text(r"(?!\.{1,2}\Z)[^/\x00]{1,255}", "a name in a directory", 255)
+BUNDLE = {"left_out": [str], "entries": [{
+    "path": TREE_PATH, "kind": Choice("file", "directory", "link"), "text?": str, "base64?": Text(r"[A-Za-z0-9+/=]*", "base64", 8 << 20),
+    "to?": Text(r"[^\x00]{1,4095}", "what a link leads to"), "names?": [TREE_NAME], "mode?": Whole(0, 0o7777), "mtime?": float}]}
+
 # A form without modes, or forms by mode. What only the controller's half of a module returns never passes here.
 FORMS: dict[str, dict[str, Any]] = {
     "rdma_bench": {
@@ -216,6 +224,8 @@ FORMS: dict[str, dict[str, Any]] = {
         "verdicts": {**VERDICTS, "facts": FACTS, "stack": str, "rails": [RAIL],
                      "gpudirect": {"path": str, "gpus": int, "why_not": TEXT, "pairs": [PAIR]}},
         "drift": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str], "unasked": [str]},
+        "check": {**VERDICTS, "overview": {f"{label}?": str for label in LABELS}},
+        "bundle": {"bundle": BUNDLE},
     },
     "rdma_drain": {"": {"drains": [DRAIN]}},
     "rdma_facts": {"": {"rdma": FACTS}, "job": {"job": SEEN_JOB}, "ranks": {"ranks": SEEN_RANKS}},

@@ -67,7 +67,7 @@ def command(
     if output is not None and form is DriftFormat.TEXT:
         raise InputError("--output is for --format json, junit or prometheus")
     if output is not None:
-        _expect_writable(output)
+        expect_writable(output, "--output")
     known_areas(area or [])
     session = Session("drift", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)
     outcome = session.scan("drift", transport)
@@ -82,18 +82,18 @@ def command(
     if form is DriftFormat.TEXT:
         _show(outcome, end.nodes, end.summary)
     else:
-        _print(_machine_form(form, run, end.nodes, end.summary), output)
+        print_result(_machine_form(form, run, end.nodes, end.summary), output)
     raise typer.Exit(end.code)
 
 
-def _expect_writable(output: Path) -> None:
-    """Before a node is contacted: what all of them said would be lost."""
-    if output.is_dir():
-        raise InputError(f"--output {output}: is a directory; allowed: a file")
-    if not output.parent.is_dir():
-        raise InputError(f"--output {output}: there is no directory {output.parent}")
-    if not (output.exists() and not output.is_file()) and not os.access(output.parent, os.W_OK | os.X_OK):  # a device is written as it is
-        raise InputError(f"--output {output}: {output.parent} cannot be written to: permission denied")
+def expect_writable(file: Path, name: str) -> None:
+    """Before a node is contacted: what all of them said would be lost. ``name``: of the option."""
+    if file.is_dir():
+        raise InputError(f"{name} {file}: is a directory; allowed: a file")
+    if not file.parent.is_dir():
+        raise InputError(f"{name} {file}: there is no directory {file.parent}")
+    if not (file.exists() and not file.is_file()) and not os.access(file.parent, os.W_OK | os.X_OK):  # a device is written as it is
+        raise InputError(f"{name} {file}: {file.parent} cannot be written to: permission denied")
 
 
 def known_areas(names: list[str]) -> None:
@@ -146,7 +146,7 @@ def _machine_form(form: DriftFormat, run: Any, nodes: dict[str, dict[str, Any]],
     return json_text({"nodes": nodes, "fleet": rows, "summary": summary})
 
 
-def _print(text: str, output: Path | None) -> None:
+def print_result(text: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text)
         return

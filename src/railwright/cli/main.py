@@ -32,20 +32,22 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
         ("rollback", "bring nodes back to how they were before a run"),
     ),
     "Judge": (
+        ("check", "is this node, or HOST, healthy? No inventory; only reads"),
         ("drift", "what differs from the inventory; only reads"),
         ("validate", "links, GIDs, pings, perftest; short traffic on the rails"),
         ("bench", "nccl-tests over all GPUs; the nodes are busy"),
         ("isolate", "which node, rail, path or switch is slow; busies rails"),
     ),
     "Prepare": (
-        ("init", "write a commented inventory"),
-        ("lint", "check an inventory; no node is contacted"),
+        ("init", "write an inventory"),
+        ("lint", "check an inventory"),
         ("artifacts", "list everything that is downloaded, to mirror it"),
         ("lab", "virtual machines with Soft-RoCE: up, status, ssh, down"),
     ),
     "Evidence": (
         ("explain", "why a node gets what it gets, by one name"),
-        ("facts", "what is observed on each node"),
+        ("facts", "what nodes show"),
+        ("bundle", "a node as an archive"),
         ("diagnose", "a job hangs: which rank everybody waits for; only reads"),
         ("report", "the last run as JSON, JUnit, Markdown and plots"),
     ),
@@ -60,13 +62,28 @@ FILES = {name: importlib.import_module(f"railwright.cli.{name}") for verbs in VE
 MOVED = {"switch-hints": "switch hints", "container-flags": "container flags", "ai-environment": "env make"}
 
 
+HALF = 35  # columns of a short line
+
+
+def paired(lines: Sequence[str]) -> list[str]:
+    """Two short lines that follow each other stand beside each other: all of it is one screen."""
+    found: list[str] = []
+    for line in lines:
+        if found and max(len(found[-1]), len(line)) <= HALF - 2:
+            found[-1] = f"{found[-1]:<{HALF}}{line}"
+        else:
+            found.append(line)
+    return found
+
+
 class Verbs(TyperGroup):
     """The top of the command line: help in groups, and old names that name the new ones."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         rows = [f"Usage: {ctx.command_path} [--version|--debug|--install-completion] VERB [--help] ...", ABOUT]
         for title, verbs in VERBS.items():
-            rows += [f"{'' if index else title:<10}{verb:<11}{text}" for index, (verb, text) in enumerate(verbs)]
+            lines = paired([f"{verb:<11}{text}" for verb, text in verbs])
+            rows += [f"{'' if index else title:<10}{line}" for index, line in enumerate(lines)]
         formatter.write("\n".join(rows))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -186,13 +186,13 @@ def opened(path: Given, limit: str | None, form: Format) -> Inventory:
     """An inventory that is read, not judged. Raises InputError where it or Ansible's configuration cannot be read."""
     with bad_input(path, form):
         present(path)
-        _check_configuration()
+        check_configuration()
         from railwright.inventory import load_inventory
 
         return load_inventory(path, limit)
 
 
-def _check_configuration() -> None:
+def check_configuration() -> None:
     """Ansible reads ansible.cfg and ANSIBLE_* while it is imported: a broken file, a wrong value, a home that cannot be written."""
     from ansible.errors import AnsibleError
 

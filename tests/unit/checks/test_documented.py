@@ -17,6 +17,7 @@ SOURCES = [
     *(PLUGINS / "module_utils/measure").rglob("*.py"),
     *(PLUGINS / "plugin_utils").rglob("*.py"),
     *(PLUGINS / "action").glob("*.py"),
+    PLUGINS / "module_utils/entry/alone.py",
     ROOT / "src/railwright/nccl/log.py",
     ROOT / "src/railwright/burn_in/judge.py",
 ]

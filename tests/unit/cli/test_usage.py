@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from railwright.cli.main import MOVED, command, run
+from railwright.cli.main import HALF, MOVED, command, run
 from railwright.cli.main import VERBS as VERBS_BY_GROUP
 from railwright.lint import LintFinding
 from repo import ROOT
@@ -40,6 +40,12 @@ USAGE_ERRORS = {
     "no such sysroot": ["facts", "--sysroot", "missing"],
     "no captured tree": ["facts", "--sysroot", "."],
     "no captured tree to explain": ["explain", "gpudirect", "--sysroot", "."],
+    "check of no captured tree": ["check", "--sysroot", "."],
+    "check of a tree and a host": ["check", "n1", "--sysroot", "."],
+    "check of what is no host": ["check", "-oProxyCommand=x"],
+    "check of an empty name": ["check", "root@"],
+    "bundle into no directory": ["bundle", "-o", "missing/x.tar.gz"],
+    "emit into no directory": ["check", "--emit", "missing/x.pyz"],
     "sysroot and inventory": ["facts", "--sysroot", ".", "-i", "."],
     "sysroot and limit": ["facts", "--sysroot", ".", "--limit", "n1"],
     "unknown disruption class": ["apply", "-i", ".", "--consent", "everything"],
@@ -122,11 +128,14 @@ def test_the_help_is_one_screen_with_every_verb(capsys: pytest.CaptureFixture[st
     lines = capsys.readouterr().out.rstrip("\n").split("\n")
     assert len(lines) <= 23
     assert max(map(len, lines)) <= 80
-    shown = [line[10:].split()[0] for line in lines if line.startswith((*VERBS_BY_GROUP, " " * 10))]
+    rows = [line[10:] for line in lines if line.startswith((*VERBS_BY_GROUP, " " * 10))]
+    shown = [half.split()[0] for row in rows for half in (row, row[HALF:] if row[HALF - 2 : HALF] == "  " else "") if half]
     assert sorted(shown) == sorted(command().commands)
 
 
 VERBS = [
+    ["check"],
+    ["bundle"],
     ["init"],
     ["lint"],
     ["facts"],

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node as it is seen, a line each: label -> text, in the order of reading. Pure; of facts of which any part may be missing."""
+
+from collections import Counter
+from typing import Any, Dict, Iterable, List, Mapping, Tuple
+
+from ..formats.outside import mapping, rows
+from ..formats.text import first_of
+from ..rules.comparisons import number_text
+
+LABELS = ("node", "HCAs", "ports", "GIDs", "GPUs", "PCIe", "stack", "NCCL", "rights")
+UNPRIVILEGED = "not root: what cannot be read may be readable with sudo"
+SHOWN = 6  # names in a line
+
+
+def overview(
+    facts: Mapping[str, Any], summary: Mapping[str, str], jobs: Iterable[Tuple[str, Mapping[str, str]]], root: bool
+) -> Dict[str, str]:
+    """``summary``: observe.facts.stack_summary. ``jobs``: NCCL's variables as each way of starting a job gets them, by what it is."""
+    hcas, gpus = rows(facts.get("hcas")), rows(facts.get("gpus"))
+    numa = mapping(facts.get("pci")).get("numa_nodes")
+    system = [mapping(facts.get("os")).get("name"), "kernel %s" % summary.get("kernel"), facts.get("arch"), facts.get("virtual"),
+              "%s NUMA node%s" % (numa, "" if numa == 1 else "s") if numa else None]
+    lines = {
+        "node": ", ".join(str(part) for part in system if part),
+        "HCAs": _hcas(hcas),
+        "ports": _ports(hcas),
+        "GIDs": _gids(hcas),
+        "GPUs": _gpus(gpus, summary),
+        "PCIe": "; ".join(filter(None, (_links("HCAs", hcas), _links("GPUs", gpus)))),
+        "stack": "%s; DKMS: %s" % (summary.get("stack"), summary.get("DKMS")) if hcas else "",
+        "NCCL": _nccl(facts, jobs),
+    }
+    found = {label: text for label, text in lines.items() if text}
+    return found if root else dict(found, rights=UNPRIVILEGED)
+
+
+def counted(words: Iterable[str]) -> str:
+    """``7 ACTIVE 400 Gb/s, 1 DOWN``: the most frequent first."""
+    return ", ".join("%d %s" % (many, word) for word, many in Counter(words).most_common(SHOWN))
+
+
+def _hcas(hcas: List[Dict[str, Any]]) -> str:
+    if not hcas:
+        return "no RDMA device"
+    words = [" ".join(str(part) for part in (hca.get("hca_type"), "firmware %s" % hca["fw_ver"] if hca.get("fw_ver") else None,
+                                             "(%s)" % hca["driver"] if hca.get("driver") else None) if part) or "unknown" for hca in hcas]
+    nodes = Counter("NUMA %s" % hca["numa_node"] for hca in hcas if isinstance(hca.get("numa_node"), int) and hca["numa_node"] >= 0)
+    return counted(words) + ("; " + ", ".join("%d on %s" % (nodes[name], name) for name in sorted(nodes)) if len(nodes) > 1 else "")
+
+
+def _ports(hcas: List[Dict[str, Any]]) -> str:
+    words, down = [], []
+    for hca in hcas:
+        for port in rows(hca.get("ports")):
+            rate, active = port.get("rate_gbps"), port.get("state") == "ACTIVE"
+            speed = "%s Gb/s" % number_text(float(rate)) if active and isinstance(rate, (int, float)) else None
+            mtu = "MTU %s" % port["active_mtu"] if active and port.get("active_mtu") else None
+            parts = [port.get("state") or "unknown", speed, port.get("link_layer"), mtu]
+            words.append(" ".join(str(part) for part in parts if part))
+            if not active:
+                down.append("%s/%s" % (hca.get("name"), port.get("number")))
+    return counted(words) + (" (%s)" % first_of(down, 3) if down else "")
+
+
+def _gids(hcas: List[Dict[str, Any]]) -> str:
+    """Of RoCE: at which index the GIDs of version 2 with an IPv4 address are, which is what NCCL_IB_GID_INDEX names."""
+    found: Dict[str, int] = {}
+    without = []
+    for hca in hcas:
+        for port in rows(hca.get("ports")):
+            if port.get("link_layer") != "Ethernet" or port.get("state") != "ACTIVE":
+                continue
+            at = [str(gid.get("index")) for gid in rows(port.get("gids"))
+                  if gid.get("type") == "RoCE v2" and ":ffff:" in str(gid.get("gid"))]
+            for index in at[:1]:
+                found[index] = found.get(index, 0) + 1
+            if not at:
+                without.append("%s/%s" % (hca.get("name"), port.get("number")))
+    parts = ["RoCE v2 with an IPv4 address: %s" % ", ".join("index %s on %d" % (index, many) for index, many in sorted(found.items()))
+             ] if found else []
+    return "; ".join(parts + (["none on %s" % first_of(without, 4)] if without else []))
+
+
+def _gpus(gpus: List[Dict[str, Any]], summary: Mapping[str, str]) -> str:
+    if not gpus:
+        return ""
+    names = counted(str(gpu.get("name") or gpu.get("device_id") or "unknown") for gpu in gpus)
+    return "%s; driver %s; peer memory %s" % (names, str(summary.get("GPU driver")).partition(",")[0], summary.get("peer memory"))
+
+
+def _links(what: str, devices: List[Dict[str, Any]]) -> str:
+    """The slowest link on the way to each, as it runs now."""
+    words = []
+    for device in devices:
+        links = [(link["speed_gts"], link["width"]) for link in rows(mapping(device.get("link")).get("links"))
+                 if isinstance(link.get("speed_gts"), (int, float)) and isinstance(link.get("width"), int)]
+        if links:
+            speed, width = min(links, key=lambda link: link[0] * link[1])
+            words.append("%s GT/s x%d" % (number_text(float(speed)), width))
+    return "%s %s" % (what, counted(words)) if words else ""
+
+
+def _nccl(facts: Mapping[str, Any], jobs: Iterable[Tuple[str, Mapping[str, str]]]) -> str:
+    """The library, and the variables as jobs get them: those of all ways alike once, of the others each."""
+    library = mapping(mapping(facts.get("nccl")).get("library"))
+    ways: Dict[str, List[str]] = {}
+    for way, variables in jobs:
+        ways.setdefault(" ".join("%s=%s" % item for item in sorted(variables.items())) or "nothing set", []).append(way)
+    parts = ["%s" % (library.get("version") or library.get("path"))] if library else ["no system library"]
+    if len(ways) == 1:
+        return "; ".join(parts + list(ways))
+    return "; ".join(parts + ["%s: %s" % (" and ".join(names), text) for text, names in ways.items()])

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A node that nobody has described is judged: in place, over ssh, or by one file that runs there by itself (``main``).
+
+It takes 15 seconds at most, whatever hangs: everything is read in a process of its own, and one that nothing ends is left alone and is
+the finding. Nothing is changed, and nothing needs root.
+"""
+
+import base64
+import json
+import sys
+from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence
+
+from ..checks.check_report import document, node_lines
+from ..checks.overview import overview
+from ..checks.wishless import judge_without_wish
+from ..errors import RailwrightError
+from ..formats.masking import masked
+from ..formats.outside import json_object, mapping
+from ..formats.secrets import fit_answer, fit_to_leave
+from ..host.hasty import EACH, HastyHost
+from ..host.host import STUCK, Host
+from ..host.inspected import InspectedHost
+from ..host.recording import RecordingHost
+from ..host.run import in_child
+from ..observe.facts import observe_facts, stack_summary
+from ..observe.identity import observe_identity
+from ..observe.nccl import CARRIERS, effective, observe_carriers
+from ..observe.nics import ancestors_connection_address
+from ..rules.comparisons import VerdictSubject, verdict
+from ..types import Verdict, as_dicts
+
+WALL, COMMANDS = 11.5, 9.5  # seconds for everything, and until the last command has ended; what hangs is given two more to end
+HANGS, READS = "node.hangs", "every command answers in %g s" % EACH
+HELP = """usage: python3 %s [--json] [--all]
+
+Judge this node: links, PCIe, drivers, GPUs, GPUDirect. Nothing is changed, and no root is needed.
+--json: one JSON document; --all: every verdict, not only what fits a screen. Ends 0, or 1 where a verdict failed.
+"""
+
+
+def answer(live: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
+    """Of the modes ``check`` and ``bundle``. ``spec``: one without a wish. A captured tree is judged at once: nothing in it can hang."""
+    node, values = params["node"], params["spec"]
+    if params["mode"] == "bundle":
+        return {"bundle": in_time(lambda tell: recorded(HastyHost(COMMANDS, tell), values), WALL) if live.live else recorded(live, values)}
+    return judged_in_time(node, values) if live.live else judged_alone(live, node, values)
+
+
+def in_time(make: Callable[[Callable[[str], None]], Dict[str, Any]], wall: float) -> Dict[str, Any]:
+    """Raises Hangs, RailwrightError."""
+    data, where = in_child(lambda tell: json.dumps(make(tell)).encode("ascii"), wall)
+    found = None if data is None else json_object(data.decode("ascii"))
+    if found is None:
+        if " is in state " not in where:
+            raise RailwrightError("the inspection ended with an error: %s" % where)
+        raise Hangs("it did not end in %g s and is left alone: %s" % (wall, where))
+    return found
+
+
+class Hangs(RailwrightError):
+    """Whoever read the node did not come back."""
+
+
+def recorded(live: Host, values: Mapping[str, Any]) -> Dict[str, Any]:
+    """What a check reads of the node, less its secrets; contents that are no text as base64."""
+    host = RecordingHost(live, fit_to_leave, fit_answer)
+    judged_alone(host, "", values)
+    entries = []
+    for path, entry in sorted(host.entries.items()):
+        data = entry.pop("data", None)
+        row = dict(entry, path=path)
+        if data is not None:
+            try:
+                row["text"] = data.decode("utf-8")
+            except UnicodeDecodeError:
+                row["base64"] = base64.b64encode(data).decode("ascii")
+        entries.append(row)
+    return {"entries": entries, "left_out": sorted(set(host.left_out))}
+
+
+def judged_in_time(node: str, values: Mapping[str, Any], wall: float = WALL) -> Dict[str, Any]:
+    def make(tell: Callable[[str], None]) -> Dict[str, Any]:
+        host = HastyHost(min(COMMANDS, wall), tell)
+        found = judged_alone(host, node, values)
+        return dict(found, verdicts=found["verdicts"] + as_dicts(judge_hurry(found["node"], host)))
+
+    try:
+        return in_time(make, wall)
+    except Hangs as error:
+        name = node or "localhost"
+        hangs = verdict(HANGS, VerdictSubject(name, None, None, "the inspection"), "fail", READS, None,
+                        "%s. Nothing else of this node could be judged" % error)
+        return {"node": name, "verdicts": as_dicts([hangs]), "overview": {"node": "whoever reads it hangs"}}
+
+
+def judged_alone(live: Host, node: str, values: Mapping[str, Any]) -> Dict[str, Any]:
+    """``node``: as the controller calls it; '' for the node's own name."""
+    host = InspectedHost(live)
+    identity = observe_identity(host, ancestors_connection_address(host) if live.live else None)
+    facts = observe_facts(host, identity)
+    name = node or identity.hostname or "localhost"
+    conf = mapping(mapping(mapping(facts.get("nccl")).get("conf")).get("variables"))
+    jobs = [(CARRIERS[carrier.name], effective(host, carrier, conf)) for carrier in observe_carriers(host) if carrier.variables is not None]
+    return {
+        "node": name, "verdicts": as_dicts(judge_without_wish(name, values, identity, facts)),
+        "overview": overview(facts, stack_summary(facts), jobs, not live.live or host.user() == 0),
+    }
+
+
+def judge_hurry(node: str, host: HastyHost) -> List[Verdict]:
+    """Of each program that did not answer in its time; and of those that were not asked any more."""
+    found = []
+    for tool, result in sorted(host.hung.items()):
+        where = VerdictSubject(node, None, None, tool)
+        why = result.err if result.rc == STUCK else "%s; it was ended" % result.err
+        found.append(verdict(HANGS, where, "fail" if result.rc == STUCK else "warn", READS, None, why))
+    if host.late:
+        where = VerdictSubject(node, None, None, "commands")
+        found.append(verdict(HANGS, where, "warn", READS, None, "not asked, as the time was over: %s" % ", ".join(sorted(set(host.late)))))
+    return found
+
+
+def main(values: Mapping[str, Any], arguments: Optional[Sequence[str]] = None) -> NoReturn:
+    """What the one file runs. ``values``: of a Spec without a wish, which the file carries."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if set(given) - {"--json", "--all"}:
+        sys.stdout.write(HELP % sys.argv[0])
+        raise SystemExit(0 if set(given) <= {"-h", "--help"} else 64)
+    try:
+        found = masked(judged_in_time("", values))
+        name = found["node"]
+        said = document({name: {"status": "ok", "message": "", "overview": found["overview"]}}, found["verdicts"])
+    except RailwrightError as error:
+        name = "this node"
+        said = document({name: {"status": "failed", "message": str(error), "overview": {}}}, [])
+    text = json.dumps(said, indent=2) if "--json" in given else "\n".join(line for _kind, line in node_lines(said, name, "--all" in given))
+    sys.stdout.buffer.write((text + "\n").encode(sys.stdout.encoding or "ascii", "backslashreplace"))
+    sys.stdout.flush()
+    raise SystemExit(said["summary"]["exit_code"])

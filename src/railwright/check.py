@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A check without an inventory: the wishes of nobody, the question over ssh, the node's half as one file, a node as one archive."""
+
+import base64
+import io
+import tarfile
+import time
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.entry import inspection
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed
+from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import needed_files
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from railwright import __version__
+from railwright.events import HostOutcome
+from railwright.exitcodes import InputError
+
+MODULE = "rdma_check"
+# What a Spec must have and nobody wishes: the node's own fabric, rails and stack take their place there (checks/wishless.py).
+NOBODYS = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_qos_profile": "none", "roce_qos_manage": False, "firewall_manage": False,
+           "pci_tuning_acs": "keep"}
+PACKAGE = "railwright_node"
+MAIN = """# SPDX-License-Identifier: GPL-3.0-or-later
+# railwright {version}: `railwright check --emit` wrote this. Python 3.6 or newer, and nothing else.
+from {package}.entry.alone import main
+
+main({values!r})
+"""
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the same file of the same code
+
+
+# Each host's outcome in the order that they were given, and all verdicts.
+Outcomes = tuple[dict[str, HostOutcome], list[dict[str, Any]]]
+
+
+class Host(NamedTuple):
+    """As it was given: ``[USER@]NAME``, which ssh's configuration may know."""
+
+    name: str
+    user: str | None
+    address: str
+
+
+def wish() -> Spec:
+    """Raises InputError, which a test keeps from happening."""
+    spec, findings = build_spec(NOBODYS, "")
+    if spec is None:
+        raise InputError(f"the wishes of nobody are wrong: {findings[0].message}")
+    return spec
+
+
+def hosts_of(names: Sequence[str]) -> list[Host]:
+    """Raises InputError."""
+    found = []
+    for name in dict.fromkeys(names):
+        user, _at, address = name.rpartition("@")
+        if not address or address.startswith("-") or user.startswith("-") or any(char.isspace() or not char.isprintable() for char in name):
+            raise InputError(f"{name!r}: is no host; allowed: [USER@]NAME as ssh takes it")
+        found.append(Host(name, user or None, address))
+    return found
+
+
+def ask_here(mode: str, node: str) -> Outcomes:
+    """This machine, as whoever we are: the same body, and the same gate, as a node over ssh."""
+    call = {"module": MODULE, "given": {"mode": mode, "node": node}, "derived": {}}
+    result = passed(NAMESPACE + MODULE, mode, inspection.answer(wish().as_dict(), call))
+    if result.get("failed"):
+        return {node: HostOutcome(node, "failed", message=str(result.get("msg") or "it gave no reason"))}, []
+    return {node: HostOutcome(node, overview=result.get("overview"), bundle=result.get("bundle"))}, result.get("verdicts", [])
+
+
+def one_file() -> bytes:
+    """The node's half as a zip that Python runs: no import leads out of it."""
+    files = {f"{PACKAGE}/{name}": text for name, text in needed_files(("__init__.py", "entry/__init__.py", "entry/alone.py")).items()}
+    files["__main__.py"] = MAIN.format(version=__version__, package=PACKAGE, values=wish().as_dict())
+    room = io.BytesIO(b"#!/usr/bin/env python3\n")
+    room.seek(0, io.SEEK_END)
+    with zipfile.ZipFile(room, "a", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in sorted(files.items()):
+            archive.writestr(zipfile.ZipInfo(name, EPOCH), text, zipfile.ZIP_DEFLATED, 9)
+    return room.getvalue()
+
+
+def archive(bundle: Mapping[str, Any], name: str) -> bytes:
+    """The tree below a directory ``name``, as .tar.gz. No member lies below a link, so that none leads out. Raises InputError."""
+    entries = {str(entry["path"]): entry for entry in bundle["entries"]}
+    links = {path for path, entry in entries.items() if entry["kind"] == "link"}
+    above = {str(parent) for path in entries for parent in PurePosixPath(path).parents}
+    room = io.BytesIO()
+    with tarfile.open(fileobj=room, mode="w:gz", compresslevel=6) as tar:
+        for path, entry in sorted(entries.items()):
+            if any(path.startswith(f"{link}/") for link in links):
+                raise InputError(f"the node's answer is no tree: {path} lies below a link")
+            _add(tar, name + path, {**entry, "kind": "directory"} if path in above else entry)
+            for child in entry.get("names", ()) if entry["kind"] == "directory" else ():
+                if f"{path}/{child}" not in entries.keys() | above:
+                    _add(tar, f"{name}{path}/{child}", {"kind": "file"})
+    return room.getvalue()
+
+
+def _add(tar: tarfile.TarFile, path: str, entry: Mapping[str, Any]) -> None:
+    kind, text = entry["kind"], entry.get("text")
+    content = base64.b64decode(entry.get("base64", "")) if text is None else str(text).encode("utf-8", "replace")
+    info = tarfile.TarInfo(path)
+    info.type = {"file": tarfile.REGTYPE, "directory": tarfile.DIRTYPE, "link": tarfile.SYMTYPE}[kind]
+    usual = 0o755 if kind == "directory" else 0o644
+    info.mode = (int(entry.get("mode", usual)) & 0o755) | (0o700 if kind == "directory" else 0o600)  # whoever unpacks it must read it
+    info.mtime = float(entry.get("mtime", time.time()))
+    info.linkname = str(entry.get("to", "")) if kind == "link" else ""
+    info.size = len(content) if kind == "file" else 0
+    tar.addfile(info, io.BytesIO(content) if kind == "file" else None)
