@@ -14,15 +14,15 @@ from ..catalogue.xids import XIDS, judged_xid
 from ..formats.text import first_of
 from ..rules.comparisons import Inspection, VerdictSubject, verdict
 from ..types import Verdict
-from .health_gpu import gpu_signs
+from .health_gpu import gpu_looked, gpu_signs
 from .health_signs import Sign, gpu_subject
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
 BY_EVENT = {rule.event: rule for rule in RULES}
 HOUR = 3600.0
 APPLY_SECONDS = 600.0  # before a restore point's last change: our own apply may have moved links
-FROM_LOG = ("gpu.xid", "gpu.sxid", "pci.aer", "hca.health", "port.flaps", "node.machine_check", "node.memory", "node.oom", "node.hung",
-            "node.disk", "node.nfs")
+# What the log alone can pass; of PCIe, memory and the like counters must have been read too.
+FROM_LOG = ("gpu.xid", "gpu.sxid", "hca.health", "port.flaps", "node.machine_check", "node.oom", "node.hung", "node.disk")
 
 
 class Node(NamedTuple):
@@ -57,13 +57,12 @@ def judge_health(seen: Inspection) -> List[Verdict]:
     signs, looked = log_signs(node)
     signs += aer_signs(node) + memory_signs(node) + port_signs(node) + node_signs(node) + gpu_signs(seen.facts, health)
     looked += [check for check, there in (
-        ("pci.aer", node.watched), ("node.memory", health.get("memory")), ("node.disk", health.get("disks")),
+        ("pci.aer", (health.get("aer") or {}).get("read")), ("node.memory", health.get("memory")),
         ("node.nfs", (health.get("mounts") or {}).get("asked")), ("node.clock", health.get("clock") is not None),
         ("port.optics", any((port.get("module") or {}).get("limits") for port in health.get("ports") or [])),
         ("port.fec", len([port for port in health.get("ports") or [] if port.get("fec")]) > 1),
     ) if there]
-    gpu = health.get("gpu") or {}
-    looked += [row.check for row in CHECKS if row.check.startswith("gpu.") and row.check not in FROM_LOG and gpu.get("answered")]
+    looked += gpu_looked(seen.facts, health)
     return verdicts_of(seen.node, [sign for sign in signs if _own(sign, node)],
                        [check for check in dict.fromkeys(looked) if _concerned(check, seen, node)])
 
@@ -78,8 +77,7 @@ def _concerned(check: str, seen: Inspection, node: Node) -> bool:
     """Of a part that a node has not, nothing is said, and in a container nothing of the machine below."""
     if node.container and check.startswith("node."):
         return False
-    parts = {"gpu.xid": node.gpus, "gpu.sxid": seen.identity.nvswitches, "hca.health": node.hcas, "port.flaps": node.hcas,
-             "pci.aer": node.watched, "node.nfs": (node.health.get("mounts") or {}).get("asked")}
+    parts = {"gpu.xid": node.gpus, "gpu.sxid": seen.identity.nvswitches, "hca.health": node.hcas, "port.flaps": node.hcas}
     return bool(parts.get(check, True))
 
 
@@ -201,7 +199,7 @@ def _flap_signs(node: Node, events: Sequence[Mapping[str, Any]]) -> List[Sign]:
 
 def aer_signs(node: Node) -> List[Sign]:
     found = []
-    for row in node.health.get("aer") or []:
+    for row in (node.health.get("aer") or {}).get("counted") or []:
         hca, subject = node.subject(row["pci"])
         corrected = row.get("corrected") or 0
         rows = (("fail", row.get("fatal") or 0, "%d uncorrected fatal PCIe errors since boot"),

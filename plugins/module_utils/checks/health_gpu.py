@@ -30,6 +30,18 @@ def gpu_signs(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Sign]
     return found + _nvlink_signs(facts)
 
 
+# What every GPU must have told, so that a check can pass.
+TOLD = {"gpu.recovery": "recovery", "gpu.ecc": "volatile_uncorrected", "gpu.remap": "remap_pending", "gpu.thermal": "held_back",
+        "gpu.clocks": "held_back", "gpu.power": "limit_watts", "gpu.fabric": "fabric_bandwidth", "gpu.mig": "mig"}
+
+
+def gpu_looked(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[str]:
+    gpu = health.get("gpu") or {}
+    found = [check for check, name in TOLD.items() if all(row[name] is not None for row in gpu["gpus"])] if gpu.get("answered") else []
+    found += ["gpu.answers"] if gpu.get("answered") else []
+    return found + (["gpu.nvlink"] if all(row.get("nvlinks") for row in facts.get("gpus") or [{}]) else [])
+
+
 def _sign(check: str, pci: str, status: str, found: str, text: str) -> Sign:
     return Sign(check, gpu_subject(pci), None, status, found, text)
 

@@ -43,7 +43,7 @@ def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> 
         "log": observe_log(host),
         "gpu": observe_gpu_health(host, identity.gpus, facts.get("gpus") or []),
         "ports": observe_ports(host, facts.get("hcas") or []),
-        "aer": [] if container else observe_aer(host, facts),
+        "aer": observe_aer(host, facts),
         "memory": [] if container else observe_memory(host),
         "clock": clock_synchronised(host) if identity.has("systemd") and not container else None,
         "mounts": observe_mounts(host),
@@ -57,18 +57,17 @@ def up_hours(host: Host) -> Optional[int]:
     return int(seconds // 3600) if seconds is not None and seconds >= 0 else None
 
 
-def observe_aer(host: Host, facts: Mapping[str, Any]) -> List[Dict[str, Any]]:
-    """The kernel's own counters of PCIe errors since boot of GPUs, HCAs and the bridges above them, those that have counted any."""
+def observe_aer(host: Host, facts: Mapping[str, Any]) -> Dict[str, Any]:
+    """The kernel's own counters of PCIe errors since boot of GPUs, HCAs and the bridges above them: how many tell, and those of any."""
     functions: List[str] = []
     for device in list(facts.get("gpus") or []) + list(facts.get("hcas") or []):
         link = device.get("link") or {}
         functions += [address for address in [device.get("pci") or device.get("pci_address")] + list(link.get("path") or []) if address]
-    found = []
-    for address in [name for name in dict.fromkeys(functions) if pci_address(name)][:FUNCTIONS]:
-        row: Dict[str, Any] = {name: _aer_count(pci_attribute(host, address, file)) for name, file in AER_FILES}
-        if any(row.values()):
-            found.append(dict(row, pci=address))
-    return found
+    rows: List[Dict[str, Any]] = [
+        dict({name: _aer_count(pci_attribute(host, address, file)) for name, file in AER_FILES}, pci=address)
+        for address in [name for name in dict.fromkeys(functions) if pci_address(name)][:FUNCTIONS]]
+    read = [row for row in rows if any(row[name] is not None for name, _file in AER_FILES)]
+    return {"read": len(read), "counted": [row for row in read if any(row[name] for name, _file in AER_FILES)]}
 
 
 def _aer_count(text: Optional[str]) -> Optional[int]:

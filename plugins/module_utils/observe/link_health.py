@@ -17,6 +17,7 @@ from .devices import CLASS_NET, attribute
 
 ETHTOOL = "ethtool"
 SECONDS = 5.0
+TIMED_OUT = 124
 PORTS, LANES, OUTPUT = 16, 16, 64 * 1024
 DRIVERS = ("mlx5_core", "mlx4_core", "bnxt_en", "ice", "i40e", "irdma", "ionic", "bnxt_re")
 # A value of ethtool -m, its name here, and how its thresholds are called there.
@@ -34,14 +35,15 @@ _BLOCKS = re.compile(r"^ {0,4}uncorrectable_blocks: ([0-9]{1,18})$", re.MULTILIN
 
 def observe_ports(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
     """Those that tell anything. ``module``: None where it has none, or nobody may read it. ``carrier_downs``: since the driver's start."""
-    found = []
+    found: List[Dict[str, Any]] = []
+    answers = host.which(ETHTOOL) is not None
     for hca, port in [(each, port) for each in hcas for port in each.get("ports") or []][:PORTS]:
         netdev = port.get("netdev")
         if not netdev or not is_name(netdev) or port.get("link_layer") != "Ethernet" or port.get("state") != "ACTIVE":
             continue
         if hca.get("driver") not in DRIVERS or (hca.get("link") or {}).get("virtual_function"):
             continue
-        module, fec, blocks = _asked(host, netdev) if host.which(ETHTOOL) is not None else (None, None, None)
+        answers, module, fec, blocks = _asked(host, netdev) if answers else (False, None, None, None)
         downs = integer(attribute(host, "%s/%s/carrier_down_count" % (CLASS_NET, netdev)))
         if (module, fec, blocks, downs) != (None, None, None, None):
             found.append({"hca": hca.get("name"), "port": port.get("number"), "netdev": netdev, "module": module, "fec": fec,
@@ -49,12 +51,16 @@ def observe_ports(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Dict[st
     return found
 
 
-def _asked(host: Host, netdev: str) -> Tuple[Optional[Dict[str, Any]], Optional[str], Optional[int]]:
+def _asked(host: Host, netdev: str) -> Tuple[bool, Optional[Dict[str, Any]], Optional[str], Optional[int]]:
+    """First whether it answered in its time: a driver that hangs for one port hangs for the others too."""
     module = host.run((ETHTOOL, "-m", netdev), SECONDS)
+    if module.rc == TIMED_OUT:
+        return False, None, None, None
     fec = host.run((ETHTOOL, "-I", "--show-fec", netdev), SECONDS)
     active = _FEC.search(fec.out[:OUTPUT]) if fec.ok else None
     blocks = _BLOCKS.search(fec.out[:OUTPUT]) if fec.ok else None
-    return (module_of(module.out[:OUTPUT]) if module.ok else None, active.group(1).strip() if active is not None else None,
+    return (fec.rc != TIMED_OUT, module_of(module.out[:OUTPUT]) if module.ok else None,
+            active.group(1).strip() if active is not None else None,
             int(blocks.group(1)) if blocks is not None else None)
 
 

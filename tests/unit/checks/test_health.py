@@ -320,6 +320,18 @@ def test_a_module_that_nobody_may_read_says_nothing(text: str, node: Make) -> No
     assert "port.optics" not in {item.check for item in judged(tree)}
 
 
+def test_what_was_not_read_does_not_pass(node: Make) -> None:
+    """A GPU without ECC, a driver that knows no recovery action, a kernel without AER and EDAC, no fabric."""
+    tree = node()
+    text = (tree.root / "cmd/nvidia-smi_-q_-x").read_text()
+    text = text.replace("recovery_action>None", "recovery_action>N/A").replace("uncorrectable>0", "uncorrectable>N/A")
+    tree.put("/cmd/nvidia-smi_-q_-x", text.replace("uncorrectable_parity>0", "x>").replace("uncorrectable_secded>0", "x>"))
+    found = {item.check: item.status for item in judged(tree)}
+    unread = {"gpu.recovery", "gpu.ecc", "gpu.fabric", "pci.aer", "node.memory", "node.nfs", "node.clock", "port.optics"}
+    assert unread & set(found) == set()
+    assert {found[check] for check in ("gpu.answers", "gpu.remap", "gpu.thermal", "gpu.nvlink", "gpu.xid", "node.oom")} == {"pass"}
+
+
 def test_facts_of_before_say_nothing(node: Make) -> None:
     look = seen(node())
     for section in (None, "no section"):
