@@ -18,6 +18,10 @@ _AER = r"[A-Za-z0-9_-]{1,40} " + _PCI + r": (?:AER: )?PCIe Bus Error: severity="
 _DISK = r"(?P<device>(?!loop|zram)[A-Za-z0-9_!-]{1,40})"  # an image that somebody mounted is no disk of the node
 
 
+# What says that a fault is over -> the fault; without one it says nothing.
+ENDS = {"mounted": "read_only", "nfs_back": "nfs_lost", "nic_back": "nic_failed"}
+
+
 class LogRule(NamedTuple):
     """``event``: its name in the facts. ``status``: of a verdict of ``check``; '' where code decides. ``needle``: in each such line."""
 
@@ -68,10 +72,12 @@ RULES: Tuple[LogRule, ...] = (
           "a process hung in the kernel", "the stack below that line says in what: a device, a file system"),
     _rule("lockup", "node.hung", "warn", "lock", "(?:NMI )?watchdog: (?:BUG: soft lockup - CPU#[0-9]{1,5} stuck|Watchdog detected hard"
           " LOCKUP)", "a CPU was stuck in the kernel", "update kernel and drivers; the stack below that line says where"),
-    _rule("read_only", "node.disk", "fail", "(", r"EXT4-fs \(" + _DISK + r"\): Remounting filesystem read-only|XFS"
+    _rule("read_only", "node.disk", "", "(", r"EXT4-fs \(" + _DISK + r"\): Remounting filesystem read-only|XFS"
           r" \((?P<device2>(?!loop)[A-Za-z0-9_!-]{1,40})\): Filesystem has been shut down|BTRFS"
           r" [a-z]{1,10} \(device (?P<device3>(?!loop)[A-Za-z0-9_!-]{1,40})[^)]{0,40}\): forced readonly",
           "a file system gave up writing", "drain the node, inspect the disk (smartctl), fsck"),
+    _rule("mounted", "node.disk", "", "ount", r"(?:EXT4-fs|XFS) \(" + _DISK + r"\): (?:Mounting |(?:re-)?mounted (?!.{0,200}\bro\b))", "",
+          ""),
     _rule("disk_lost", "node.disk", "fail", "nvme nvme", "nvme (?P<device>nvme[0-9]{1,4}): (?:Disabling device after reset"
           " failure|Removing after probe failure)", "a disk is gone", "drain the node and replace the disk"),
     _rule("io_error", "node.disk", "warn", " error, dev ", "(?:blk_update_request: |print_req_error: )?(?:critical medium|critical"

@@ -117,7 +117,7 @@ def log_signs(node: Node) -> Tuple[List[Sign], List[str]]:
         return [Sign("node.kernel_log", "kernel log", None, "unknown", "unread", text % (log["why"] or "no reason given"))], []
     events = log["events"]
     signs = [sign for event in events for sign in _sign_of(node, event)]
-    signs += _nfs_signs(events) + _nic_signs(node, events) + _flap_signs(node, events)
+    signs += _disk_signs(node, events) + _nfs_signs(events) + _nic_signs(node, events) + _flap_signs(node, events)
     if not log["complete"]:
         signs.append(Sign("node.kernel_log", "kernel log", None, "pass", log["source"], "read from %s on; what is older is gone" % (
             node.when(log["since"] or 0))))
@@ -158,15 +158,27 @@ def _xid_signs(node: Node, event: Mapping[str, Any]) -> List[Sign]:
     return [Sign("gpu.xid", gpu_subject(pci), None, status, "Xid %d" % number, text, todo)]
 
 
+def _last(events: Sequence[Mapping[str, Any]], name: str) -> Dict[str, float]:
+    return {event["device"]: event["last"] for event in events if event["event"] == name}
+
+
+def _disk_signs(node: Node, events: Sequence[Mapping[str, Any]]) -> List[Sign]:
+    """A file system that gave up, and whether somebody mounted it again."""
+    again = _last(events, "mounted")
+    rule = BY_EVENT["read_only"]
+    return [Sign(rule.check, event["device"], None, "warn" if again.get(event["device"], -1.0) > event["last"] else "fail", event["event"],
+                 "%s, %s" % (rule.meaning, _often(node, event)), rule.todo) for event in events if event["event"] == "read_only"]
+
+
 def _nfs_signs(events: Sequence[Mapping[str, Any]]) -> List[Sign]:
-    back = {event["device"]: event["last"] for event in events if event["event"] == "nfs_back"}
+    back = _last(events, "nfs_back")
     return [Sign("node.nfs", event["device"], None, "fail", "not responding", "the NFS server %s does not respond" % event["device"])
             for event in events if event["event"] == "nfs_lost" and back.get(event["device"], -1.0) < event["last"]]
 
 
 def _nic_signs(node: Node, events: Sequence[Mapping[str, Any]]) -> List[Sign]:
     """A NIC's firmware that failed, and whether the driver brought it back."""
-    back = {event["device"]: event["last"] for event in events if event["event"] == "nic_back"}
+    back = _last(events, "nic_back")
     found = []
     for event in events:
         if event["event"] == "nic_failed" and event["device"] in node.hcas:
@@ -228,11 +240,11 @@ def port_signs(node: Node) -> List[Sign]:
     for port in ports:
         hca, subject = port.get("hca"), "%s (%s)" % (port.get("hca"), port.get("netdev"))
         for value in (port.get("module") or {}).get("values") or []:
-            status, limit = beyond(value, port["module"]["limits"].get(value["what"]) or {})
+            status, limit = beyond(value, port["module"]["limits"].get(value["kind"]) or {})
             if status:
                 lane = " of lane %d" % value["lane"] if value["lane"] else ""
-                found.append(Sign("port.optics", subject, hca, status, "%s %g" % (value["what"], value["value"]), "%s%s is %g, %s" % (
-                    value["what"].replace("_", " "), lane, value["value"], limit)))
+                found.append(Sign("port.optics", subject, hca, status, "%s %g" % (value["kind"], value["value"]), "%s%s is %g, %s" % (
+                    value["kind"].replace("_", " "), lane, value["value"], limit)))
         if usual and port.get("fec") not in (None, usual):
             text = "its FEC is %s, that of most ports here %s" % (port["fec"], usual)
             found.append(Sign("port.fec", subject, hca, "warn", port["fec"], text))
@@ -253,7 +265,7 @@ def _most(values: Sequence[Optional[str]]) -> Optional[str]:
 def beyond(value: Mapping[str, Any], limits: Mapping[str, float]) -> Tuple[str, str]:
     """(status, which limit) of a value of a transceiver; no light at all on a port that is up: the module does not measure it."""
     amount = value["value"]
-    if value["what"] in ("rx_power", "tx_power", "tx_bias") and amount == 0:
+    if value["kind"] in ("rx_power", "tx_power", "tx_bias") and amount == 0:
         return "", ""
     for kind, status in (("alarm", "fail"), ("warning", "warn")):
         high, low = limits.get("high " + kind), limits.get("low " + kind)

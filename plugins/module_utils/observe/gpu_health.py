@@ -14,8 +14,7 @@ from ..formats.sysfs_values import pci_address, token
 from ..host.host import Host
 from ..types import Gpu
 from .devices import PCI_DEVICES, linked_name
-from .gpu_driver import PERSISTENCE
-from .nvidia_smi import query
+from .nvidia_smi import PERSISTENCE, query
 
 QUERY = ("nvidia-smi", "-q", "-x")
 ERRORS = ("nvidia-smi", "nvlink", "-e")

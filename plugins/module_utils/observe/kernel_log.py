@@ -8,7 +8,7 @@ the boot, so a clock that jumps moves nothing. Lines are bounded, and so are the
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ..catalogue.kernel_log import RULES
+from ..catalogue.kernel_log import ENDS, RULES
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import pci_address
 from ..host.host import Host
@@ -73,6 +73,8 @@ def events_of(lines: List[Line]) -> List[Dict[str, Any]]:
             if name == "gpu_lost":
                 name, number = "xid", FALLEN_OFF
             key = (name, _device(next((groups[part] for part in ("device", "device2", "device3") if groups.get(part)), "")), number)
+            if name in ENDS and (ENDS[name], key[1], None) not in found:
+                break
             if key not in found:
                 devices[name] = devices.get(name, 0) + 1
                 if devices[name] > DEVICES:

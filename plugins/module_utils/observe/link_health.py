@@ -84,7 +84,7 @@ def module_of(text: str) -> Optional[Dict[str, Any]]:
         lane, amount = _CHANNEL.match(name[:80]), _amount(value)
         what = names.get(lane.group(1) if lane is not None else name)
         if what is not None and amount is not None and len(values) < 4 * LANES:
-            values.append({"what": what, "lane": int(lane.group(2)) if lane is not None else 0, "value": amount})
+            values.append({"kind": what, "lane": int(lane.group(2)) if lane is not None else 0, "value": amount})
     length = next((fields[name] for name in ("Cable assembly length", "Length (Copper or Active cable)") if name in fields), None)
     return {"vendor": token(fields.get("Vendor name")), "part": token(fields.get("Vendor PN")), "serial": token(fields.get("Vendor SN")),
             "length": token(length), "technology": token(fields.get("Transmitter technology")), "values": values, "limits": limits}

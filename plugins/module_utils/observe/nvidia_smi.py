@@ -6,6 +6,7 @@ from typing import List, Optional, Tuple
 from ..formats import sysfs_values
 from ..host.host import Host
 
+PERSISTENCE = ("pci.bus_id", "persistence_mode")
 SMI_SECONDS = 30.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
 
 

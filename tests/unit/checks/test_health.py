@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.health import BY_CHECK
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.health import judge_health
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import HEALTH, judge_node
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import of_verdicts
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.host.inspected import InspectedHost
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
@@ -164,6 +165,20 @@ def test_a_container_is_judged_by_its_own_devices(node: Make) -> None:
     assert [item.check for item in found if item.check.startswith("node.")] == []
     unread = {**look.facts["health"], "log": {**look.facts["health"]["log"], "source": None, "why": "Operation not permitted"}}
     assert {item.status for item in judge_health(look._replace(facts={**look.facts, "health": unread}))} == {"pass"}
+
+
+def test_a_file_system_that_was_mounted_again_only_warns(node: Make) -> None:
+    for line, status in (("re-mounted 0a1b r/w. Quota mode: none.", "warn"), ("re-mounted 0a1b ro. Quota mode: none.", "fail")):
+        tree = node()
+        log("EXT4-fs (vda1): Remounting filesystem read-only", f"EXT4-fs (vda1): {line}")(tree)
+        assert [(item.check, item.status) for item in bad(judged(tree))] == [("node.disk", status)]
+
+
+def test_drift_names_what_fails_and_leaves_warnings_to_validate(node: Make) -> None:
+    tree = node()
+    log(f"{XID}79, x", "Out of memory: Killed process 4711 (python3)")(tree)
+    found = {finding.key: finding for finding in of_verdicts(judge_node(seen(tree)), (), ())}
+    assert (found["gpu.xid: GPU 0000:27:00.0"].severity, "node.oom: memory" in found) == (CRITICAL, False)
 
 
 def test_an_nfs_server_that_is_back_is_well(node: Make) -> None:
