@@ -12,6 +12,7 @@ import pytest
 
 import patterns
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.kernel_log import RULES
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.transport import NETWORKS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import forms
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Text
@@ -25,6 +26,7 @@ from railwright.cli.container import PATTERNS
 
 # Texts from which the source makes patterns by a name that is not the module's own.
 OF_TABLES: dict[str, list[str]] = {
+    "plugins/module_utils/catalogue/kernel_log.py: pattern": [row.pattern.pattern for row in RULES],
     "plugins/module_utils/measure/nccl_tests/transport.py: row.pattern": [row.pattern for row in NETWORKS],
     "plugins/plugin_utils/spec/check_drivers.py: pattern": [pattern for pattern, _allowed in RELEASES.values()],
     "plugins/plugin_utils/spec/check_entries.py: pattern": list(ENTRIES),

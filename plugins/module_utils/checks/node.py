@@ -13,6 +13,7 @@ from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import NO_DEVICE, Change, Identity, Problem, Verdict
 from .area_verdicts import AREA_VERDICTS
+from .health import judge_health
 from .nearness import judge_nearness
 
 HEALTH = "hca"  # the area of what no area sets
@@ -40,7 +41,7 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
         count = equal("node.hcas", where, seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
                       "rdma_expect.hcas", "number of HCAs")
     health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen)
-    health += judge_nearness(seen) + judge_gds(seen)
+    health += judge_nearness(seen) + judge_gds(seen) + judge_health(seen)
     return verdicts + [(HEALTH, item) for item in health]
 
 

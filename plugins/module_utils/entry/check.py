@@ -9,6 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.gpu.gpudirect_evidence import chosen, expects_traffic
 from ..areas.nccl import environment
+from ..catalogue.health import BY_CHECK
 from ..catalogue.stacks import stack_of, vendor_stack
 from ..checks.area_verdicts import SETTLED
 from ..checks.node import judge_node, judge_plan, rail_views
@@ -139,6 +140,8 @@ def of_verdicts(verdicts: Sequence[Tuple[str, Verdict]], changes: Sequence[Chang
     for area, item in verdicts:
         if item.status not in ("fail", "warn") or said_by_plan(area, item, changes, targets):
             continue
+        if item.status == "warn" and item.check in BY_CHECK:
+            continue  # no difference from a wish, and many stay until the next boot: validate shows them
         place = " ".join(part for part in (item.hca or "", "port %d" % item.port if item.port is not None else "", item.subject) if part)
         found.append(Finding("%s: %s" % (item.check, place), "state", area, "%s of %s" % (item.check, place),
                              item.expected, item.found, severity_of_verdict(area, item.status), "", item.message, None, ""))

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a burn-in asks a node between its rounds: its GPUs' temperatures, slowdowns and memory errors, serial numbers, DCGM's diagnosis.
 
-nvidia-smi refuses a query with one field that it does not know, so each group of fields is a query of its own. Slowdowns are counters of
-microseconds where the driver has them (seen with 580): no sample misses a short one. dcgmi has printed two forms: up to DCGM 3 results by
-``gpu_ids``, since 4 by entity; both are read.
+Slowdowns are counters of microseconds where the driver has them (seen with 580): no sample misses a short one. dcgmi has printed two forms:
+up to DCGM 3 results by ``gpu_ids``, since 4 by entity; both are read. What one look at a GPU tells is judged by checks/health_gpu.py.
 """
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
@@ -12,26 +11,14 @@ from ..formats.outside import json_object, mapping, rows, whole
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import is_name, token
 from ..host.host import Host
-from ..observe.nvidia_smi import smi_rows
+from ..observe.gpu_health import QUERY, gpus_of
+from ..observe.nvidia_smi import SMI_SECONDS
 
 DIAG_SECONDS = 3600.0  # of a level that takes about a quarter of an hour (dcgmi-diag(8)); with many GPUs more
 HCAS = "/sys/class/infiniband"
 RESULTS, WARNINGS, GPUS = 1024, 8, 128
 CONFIG = 5  # DCGM's severity of what is a setting and no fault of the hardware (dcgm_errors.h)
 STATUSES = {"pass": "pass", "fail": "fail", "warn": "warn", "skip": "skipped"}
-IDENTITY = ("index", "uuid", "serial", "name")
-# One meaning, by the names of newer and older drivers: the first that the driver knows is taken.
-GROUPS = (
-    (("celsius",), (("temperature.gpu",),)),
-    (("margin_celsius",), (("temperature.gpu.tlimit",),)),  # degrees that are left before clocks go down
-    (("hw_thermal_us", "sw_thermal_us"),
-     (("clocks_event_reasons_counters.hw_thermal_slowdown", "clocks_event_reasons_counters.sw_thermal_slowdown"),)),
-    (("hw_thermal", "sw_thermal"), (
-        ("clocks_event_reasons.hw_thermal_slowdown", "clocks_event_reasons.sw_thermal_slowdown"),
-        ("clocks_throttle_reasons.hw_thermal_slowdown", "clocks_throttle_reasons.sw_thermal_slowdown"))),
-    (("uncorrected", "corrected"), (("ecc.errors.uncorrected.volatile.total", "ecc.errors.corrected.volatile.total"),)),
-)
-ACTIVE = {"Active": 1, "Not Active": 0}
 LARGE, SERIAL = 0x80, b"SN"  # of a VPD (PCI, Vital Product Data): a large item, as all but the last are; a keyword
 READ_ONLY, VPD_LIMIT = 0x90, 4096
 
@@ -47,19 +34,19 @@ def inspect_health(host: Host, diag: bool) -> Dict[str, Any]:
 
 def gpu_health(host: Host) -> Optional[List[Dict[str, Any]]]:
     """One row a GPU; what its driver does not tell is None. None as a whole where nvidia-smi does not answer."""
-    named = smi_rows(host, IDENTITY)
-    if named is None:
-        return None
+    answer = host.run(QUERY, SMI_SECONDS)
     found: List[Dict[str, Any]] = []
-    for index, uuid, serial, name in named[:GPUS]:
-        found.append({"index": whole(index), "uuid": uuid, "serial": serial if whole(serial) else None, "name": name})  # "[N/A]", 0: none
-    for names, choices in GROUPS:
-        values = next((given for given in (smi_rows(host, ("index",) + fields) for fields in choices) if given is not None), [])
-        by_index = {whole(row[0]): row[1:] for row in values}
-        for gpu in found:
-            said = by_index.get(gpu["index"], [""] * len(names))
-            gpu.update(zip(names, [ACTIVE.get(text, whole(text.partition(" ")[0])) for text in said]))
-    return found
+    for index, gpu in enumerate(gpus_of(answer.out) if answer.ok else []):
+        held = gpu["held_back"]
+        found.append({
+            **{name: gpu[name] for name in ("celsius", "margin_celsius", "hw_thermal_us", "sw_thermal_us")},
+            "index": index, "uuid": str(gpu["uuid"]), "name": str(gpu["name"]),
+            "serial": gpu["serial"] if whole(gpu["serial"]) else None,  # 0: none
+            "hw_thermal": None if held is None else int("hw_thermal_slowdown" in held),
+            "sw_thermal": None if held is None else int("sw_thermal_slowdown" in held),
+            "uncorrected": gpu["volatile_uncorrected"], "corrected": gpu["volatile_corrected"],
+        })
+    return found or None
 
 
 def vpd_serial(vpd: bytes) -> Optional[str]:

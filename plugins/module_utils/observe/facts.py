@@ -22,6 +22,7 @@ from .firmware import device_of, firmware_facts
 from .gpu_driver import gpu_facts, loaded_driver, observe_gpu_driver
 from .gpudirect import observe_gpudirect, peermem_facts
 from .hca import active_mtus, observe_hcas
+from .health import observe_health
 from .identity import observe_identity
 from .limits import observe_limits
 from .modules import loaded_modules
@@ -71,7 +72,7 @@ def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optio
         "nccl_libraries": as_dicts(loadable_nccl(host, known, places)),
         "packages": packages,
     }
-    return dict(found, erdma=observe_erdma(host, known, found))
+    return dict(found, erdma=observe_erdma(host, known, found), health=observe_health(host, known, found))
 
 
 def _hcas(host: Host, hcas: List[Dict[str, Any]]) -> List[Dict[str, Any]]:

@@ -13,7 +13,7 @@ from ..host.host import Host
 from ..types import Gpu, Identity
 from .devices import PCI_DEVICES, linked_name
 from .modules import running_modules
-from .nvidia_smi import SMI_SECONDS, smi_rows
+from .nvidia_smi import PERSISTENCE, SMI_SECONDS, smi_rows
 from .packages import query_packages
 from .processes import unit_active
 
@@ -54,7 +54,6 @@ def _fields(text: Optional[str]) -> Dict[str, str]:
 VERSION_FILE = "/proc/driver/nvidia/version"
 FABRICMANAGER = "nvidia-fabricmanager.service"
 PERSISTENCED = "nvidia-persistenced.service"
-PERSISTENCE = ("pci.bus_id", "persistence_mode")
 DCGM_UNIT = "nvidia-dcgm.service"
 IMEX = "nvidia-imex"
 IMEX_UNIT = IMEX + ".service"

@@ -6,14 +6,19 @@ from typing import List, Optional, Tuple
 from ..formats import sysfs_values
 from ..host.host import Host
 
+PERSISTENCE = ("pci.bus_id", "persistence_mode")
 SMI_SECONDS = 30.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
+
+
+def query(fields: Tuple[str, ...]) -> Tuple[str, ...]:
+    return ("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader")
 
 
 def smi_rows(host: Host, fields: Tuple[str, ...]) -> Optional[List[List[str]]]:
     """One row a GPU from nvidia-smi; None when it is not there, fails or answers in another form."""
     if host.which("nvidia-smi") is None:
         return None
-    answer = host.run(("nvidia-smi", "--query-gpu=" + ",".join(fields), "--format=csv,noheader"), SMI_SECONDS)
+    answer = host.run(query(fields), SMI_SECONDS)
     if not answer.ok:
         return None
     rows = [[value.strip() for value in line.split(",")] for line in answer.out.splitlines() if line.strip()]

@@ -78,6 +78,7 @@ FACTS = {
     "dkms": OBJECTS, "storage": OBJECTS, "hcas": [HCA], "netdevs": [NETDEV], "qos": {"lldpad": DATA, "nics": [QOS_NIC]}, "firewall": OBJECT,
     "modules": maybe(Map(Map(DATA))), "gpus": [GPU], "affinity?": [AFFINITY], "pci": OBJECT, "gpu_driver": OBJECT, "gpudirect": OBJECT,
     "limits": OBJECT, "nccl": OBJECT, "aiacc": OBJECT, "nccl_libraries": OBJECTS, "packages": maybe(Map(str)), "erdma": OBJECT,
+    "health?": OBJECT,
 }
 RAIL = {
     "name": NAME, "label": str, "address": maybe(ADDRESS), "mtu": int, "netdev": maybe(NAME), "hca": maybe(NAME), "port": WHOLE,

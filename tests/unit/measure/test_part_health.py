@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.node_gpu import smi_xml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.part_health import (
@@ -19,28 +21,22 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.part_healt
 )
 
 UUID = "GPU-6e4d4e0b-8a23-91f7-088b-14509b065c76"
-NEW = {  # driver 580 on an H100
-    "index,uuid,serial,name": f"0, {UUID}, 1753024036354, NVIDIA H100 80GB HBM3",
-    "index,temperature.gpu": "0, 35",
-    "index,temperature.gpu.tlimit": "0, 52",
-    "index,clocks_event_reasons_counters.hw_thermal_slowdown,clocks_event_reasons_counters.sw_thermal_slowdown": "0, 0 us, 1200 us",
-    "index,clocks_event_reasons.hw_thermal_slowdown,clocks_event_reasons.sw_thermal_slowdown": "0, Not Active, Active",
-    "index,ecc.errors.uncorrected.volatile.total,ecc.errors.corrected.volatile.total": "0, 0, 3",
-}
-OLD = {  # names of before, no counters, no serial number, no ECC
-    "index,uuid,serial,name": f"0, {UUID}, [N/A], NVIDIA A10",
-    "index,temperature.gpu": "0, 35",
-    "index,clocks_throttle_reasons.hw_thermal_slowdown,clocks_throttle_reasons.sw_thermal_slowdown": "0, Not Active, Not Active",
-    "index,ecc.errors.uncorrected.volatile.total,ecc.errors.corrected.volatile.total": "0, [N/A], [N/A]",
-}
+NEW = smi_xml(["0000:1b:00.0"]).replace("GPU-00000000-0000-4000-8000-000000000000", UUID).replace("1652724000000", "1753024036354")
+NEW = NEW.replace("sw_therm_slowdown>0 us", "sw_therm_slowdown>1200 us").replace("dram_correctable>0", "dram_correctable>3", 1)
+NEW = NEW.replace("sw_thermal_slowdown>Not Active", "sw_thermal_slowdown>Active")
+# Names of before, no counters, no serial number, no ECC, no margin.
+GONE = "clocks_event_reasons_counters", "ecc_errors", "gpu_temp_tlimit"
+OLD = re.sub("|".join(f"<{name}>.*</{name}>" for name in GONE),
+             "", NEW, flags=re.DOTALL).replace("sw_thermal_slowdown>Active", "sw_thermal_slowdown>Not Active")
+OLD = OLD.replace("clocks_event_reason", "clocks_throttle_reason").replace("<serial>1753024036354", "<serial>N/A")
 
 
 class Node(TreeHost):
-    """nvidia-smi that knows some queries and refuses all others; dcgmi that says ``diag``."""
+    """nvidia-smi that says ``smi``; dcgmi that says ``diag``."""
 
-    def __init__(self, root: Path, queries: dict[str, str], diag: Result | None = None) -> None:
+    def __init__(self, root: Path, smi: str, diag: Result | None = None) -> None:
         super().__init__(str(root))
-        self.queries, self.diag = queries, diag
+        self.smi, self.diag = smi, diag
 
     def which(self, tool: str) -> str | None:
         return f"/usr/bin/{tool}" if tool != "dcgmi" or self.diag is not None else None
@@ -49,13 +45,12 @@ class Node(TreeHost):
         if argv[0] == "dcgmi":
             assert self.diag is not None
             return self.diag
-        said = self.queries.get(argv[1].partition("=")[2])
-        return Result(2, "Field is not a valid field to query.", "") if said is None else Result(0, said + "\n", "")
+        return Result(0, self.smi, "") if self.smi else Result(9, "NVIDIA-SMI has failed", "")
 
 
 def test_a_new_driver_has_counters(tmp_path: Path) -> None:
     assert gpu_health(Node(tmp_path, NEW)) == [{
-        "index": 0, "uuid": UUID, "serial": "1753024036354", "name": "NVIDIA H100 80GB HBM3", "celsius": 35, "margin_celsius": 52,
+        "index": 0, "uuid": UUID, "serial": "1753024036354", "name": "NVIDIA H100 80GB HBM3", "celsius": 38, "margin_celsius": 49,
         "hw_thermal_us": 0, "sw_thermal_us": 1200, "hw_thermal": 0, "sw_thermal": 1,
         "uncorrected": 0, "corrected": 3}]
 
@@ -64,11 +59,11 @@ def test_an_old_driver_says_what_it_can(tmp_path: Path) -> None:
     [gpu] = gpu_health(Node(tmp_path, OLD)) or []
     none = ("serial", "margin_celsius", "hw_thermal_us", "sw_thermal_us", "uncorrected", "corrected")
     assert {name: gpu[name] for name in none} == dict.fromkeys(none)
-    assert (gpu["celsius"], gpu["hw_thermal"], gpu["sw_thermal"]) == (35, 0, 0)
+    assert (gpu["celsius"], gpu["hw_thermal"], gpu["sw_thermal"]) == (38, 0, 0)
 
 
 def test_no_answer_is_none(tmp_path: Path) -> None:
-    assert gpu_health(Node(tmp_path, {})) is None
+    assert gpu_health(Node(tmp_path, "")) is None
 
 
 def test_dcgm_4_documented_form() -> None:
@@ -124,7 +119,7 @@ def test_an_unknown_status_is_no_pass(result: dict[str, Any]) -> None:
     (Result(1, "", ""), "dcgmi diag: exit 1: said nothing"),
 ])
 def test_why_there_is_no_diagnosis(tmp_path: Path, diag: Result | None, why: str) -> None:
-    assert diagnose(Node(tmp_path, {}, diag)) == {"why": why, "results": []}
+    assert diagnose(Node(tmp_path, "", diag)) == {"why": why, "results": []}
 
 
 def vpd(*keywords: tuple[bytes, bytes]) -> bytes:

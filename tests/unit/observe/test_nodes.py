@@ -132,6 +132,7 @@ def test_the_schema_is_complete(name: str) -> None:
         "nccl_libraries",
         "packages",
         "erdma",
+        "health",
     ]
     for hca in found["hcas"]:
         assert list(hca) == HCA_KEYS

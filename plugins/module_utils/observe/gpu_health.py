@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What each GPU says of itself, by ``nvidia-smi -q -x``: one command, no root, nothing is disturbed. And the errors of its NVLinks.
+
+The form is that of drivers 450 to 580 (nvsmi_device_v11 to v13.dtd). It is no place for a parser of XML: elements without attributes that
+count, no entities that matter. What a driver has not, or says as N/A, is None.
+"""
+
+import re
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from ..formats.outside import number, whole
+from ..formats.program_output import one_line
+from ..formats.sysfs_values import pci_address, token
+from ..host.host import Host
+from ..types import Gpu
+from .devices import PCI_DEVICES, linked_name
+from .nvidia_smi import PERSISTENCE, query
+
+QUERY = ("nvidia-smi", "-q", "-x")
+ERRORS = ("nvidia-smi", "nvlink", "-e")
+SECONDS = 5.0
+TIMED_OUT, NOT_THERE = 124, 127
+DENIED = "Insufficient Permissions"
+GPUS, DEPTH, ELEMENTS = 64, 16, 200000
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9_]{0,79})(?: id=\"([0-9A-Fa-f:.]{1,20})\")?(/?)>([^<]{0,200})")
+_UNIT = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?)(?: ?(?:C|W|us))?\Z")
+_NUMBERS = {  # our name -> places in the answer, the newest driver's first
+    "volatile_uncorrected": ("ecc_errors/volatile/sram_uncorrectable", "ecc_errors/volatile/sram_uncorrectable_parity",
+                             "ecc_errors/volatile/sram_uncorrectable_secded", "ecc_errors/volatile/dram_uncorrectable",
+                             "ecc_errors/volatile/double_bit/total"),
+    "aggregate_uncorrected": ("ecc_errors/aggregate/sram_uncorrectable", "ecc_errors/aggregate/sram_uncorrectable_parity",
+                              "ecc_errors/aggregate/sram_uncorrectable_secded", "ecc_errors/aggregate/dram_uncorrectable",
+                              "ecc_errors/aggregate/double_bit/total"),
+    "volatile_corrected": ("ecc_errors/volatile/sram_correctable", "ecc_errors/volatile/dram_correctable",
+                           "ecc_errors/volatile/single_bit/total"),
+    "remapped_uncorrected": ("remapped_rows/remapped_row_unc",), "remapped_corrected": ("remapped_rows/remapped_row_corr",),
+    "celsius": ("temperature/gpu_temp",), "margin_celsius": ("temperature/gpu_temp_tlimit",),
+    "slow_celsius": ("temperature/gpu_temp_slow_threshold",), "memory_celsius": ("temperature/memory_temp",),
+    "memory_limit_celsius": ("temperature/gpu_temp_max_mem_threshold",),
+    "limit_watts": ("gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit"),
+    "pcie_replays": ("pci/replay_counter",),
+    "hw_thermal_us": ("clocks_event_reasons_counters/clocks_event_reasons_counters_hw_therm_slowdown",),
+    "sw_thermal_us": ("clocks_event_reasons_counters/clocks_event_reasons_counters_sw_therm_slowdown",),
+}
+_SUMS = ("volatile_uncorrected", "aggregate_uncorrected", "volatile_corrected")
+_TEXTS = {
+    "recovery": ("gpu_recovery_action",), "ecc": ("ecc_mode/current_ecc",), "mig": ("mig_mode/current_mig",),
+    "mig_pending": ("mig_mode/pending_mig",), "fabric_health": ("fabric/health/summary",), "fabric_bandwidth": ("fabric/health/bandwidth",),
+    "fabric_route": ("fabric/health/route_unhealthy",), "reset_required": ("gpu_reset_status/reset_required",),
+}
+_YES = {
+    "remap_pending": ("remapped_rows/remapped_row_pending", "ecc_errors/channel_repair_pending", "ecc_errors/tpc_repair_pending"),
+    "remap_failed": ("remapped_rows/remapped_row_failure", "ecc_errors/unrepairable_memory"),
+    "retire_pending": ("retired_pages/pending_retirement", "retired_pages/pending_blacklist"),
+    "sram_threshold": ("ecc_errors/aggregate/sram_threshold_exceeded",),
+}
+REASONS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown", "sw_power_cap")
+_REASON_PLACES = tuple((name, tuple(form % name for form in ("clocks_event_reasons/clocks_event_reason_%s",
+                                                             "clocks_throttle_reasons/clocks_throttle_reason_%s"))) for name in REASONS)
+_NOTHING = ("", "N/A", "[N/A]", "Not Supported", "Requested functionality has been deprecated")
+_SMI_GPU = re.compile(r"GPU [0-9]{1,3}: [^()]{1,100} \(UUID: (GPU-[0-9a-f-]{36})\)\Z")
+_SMI_ERRORS = re.compile(r"\s{0,8}Link [0-9]{1,3}: (Replay|Recovery|CRC) Errors: ([0-9]{1,18})\Z")
+
+
+def observe_gpu_health(host: Host, gpus: Sequence[Gpu], facts: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+    """``rc`` and ``why``: how nvidia-smi ended, and what kept it from answering. None where no GPU has NVIDIA's driver.
+
+    ``facts``: of the GPUs (NVLinks that are up). One that hung, as it was asked for the driver's facts, is not waited for twice.
+    """
+    driven = [gpu.pci for gpu in gpus if linked_name(host, "%s/%s/driver" % (PCI_DEVICES, gpu.pci)) == "nvidia"]
+    if not driven:
+        return None
+    answer = host.run(query(PERSISTENCE), SECONDS)
+    answer = answer if answer.rc == TIMED_OUT else host.run(QUERY, SECONDS)
+    found = gpus_of(answer.out) if answer.ok else []
+    said = answer.err.strip() or answer.out.strip()
+    why = None if answer.ok and found else one_line(said.splitlines()[-1] if said else "it said nothing", 200)
+    if found and any(gpu.get("nvlinks") for gpu in facts):
+        errors = nvlink_errors(host.run(ERRORS, SECONDS).out)
+        for gpu in found:
+            gpu["nvlink_errors"] = errors.get(gpu["uuid"])
+    return {"rc": answer.rc, "answered": bool(found), "denied": DENIED in said, "why": why, "driven": driven, "gpus": found}
+
+
+def gpus_of(text: str) -> List[Dict[str, Any]]:
+    found: List[Dict[str, Any]] = []
+    for address, values in _elements(text):
+        pci = pci_address(address[-12:])
+        if pci is not None and len(found) < GPUS:
+            found.append(_gpu(pci, values))
+    return found
+
+
+def _elements(text: str) -> Iterator[Tuple[str, Dict[str, str]]]:
+    """Each GPU with the text of its elements by their path; of several at one path the first."""
+    address = ""
+    path: List[str] = []
+    values: Dict[str, str] = {}
+    for count, tag in enumerate(_TAG.finditer(text)):
+        closes, name, given, empty, inside = tag.groups()
+        if count > ELEMENTS or len(path) > DEPTH:
+            return
+        if name == "gpu" and not path:
+            if closes and address:
+                yield address, values
+            address, values = ("" if closes else given or ""), {}
+        elif address and closes:
+            path = path[:path.index(name)] if name in path else path
+        elif address and not empty:
+            path.append(name)
+            values.setdefault("/".join(path), inside.strip())
+
+
+def _gpu(pci: str, values: Dict[str, str]) -> Dict[str, Any]:
+    def first(places: Sequence[str]) -> Optional[str]:
+        return next((token(values[place]) for place in places if values.get(place) not in _NOTHING + (None,)), None)
+
+    gpu: Dict[str, Any] = {"pci": pci, "uuid": first(("uuid",)), "serial": first(("serial",)), "name": first(("product_name",))}
+    for name, places in _NUMBERS.items():
+        given = [_number(values.get(place)) for place in places]
+        known = [value for value in given if value is not None]
+        gpu[name] = (sum(known) if name in _SUMS else known[0]) if known else None
+    gpu.update((name, first(places)) for name, places in _TEXTS.items())
+    for name, places in _YES.items():
+        words = [values.get(place) for place in places]
+        gpu[name] = True if "Yes" in words else False if "No" in words else None
+    states = [(name, first(places)) for name, places in _REASON_PLACES]
+    gpu["held_back"] = [name for name, state in states if state == "Active"] if any(state for _name, state in states) else None
+    return gpu
+
+
+def _number(text: Optional[str]) -> Optional[Any]:
+    match = _UNIT.match((text or "").strip())
+    if match is None:
+        return None
+    exact = whole(match.group(1))
+    return exact if exact is not None else number(match.group(1))
+
+
+def nvlink_errors(text: str) -> Dict[str, Dict[str, int]]:
+    """By UUID the errors of all links of a GPU since the driver was loaded: replay, recovery, crc."""
+    found: Dict[str, Dict[str, int]] = {}
+    current: Dict[str, int] = {}
+    for line in text.splitlines():
+        gpu, errors = _SMI_GPU.match(line), _SMI_ERRORS.match(line)
+        if gpu is not None and len(found) < GPUS:
+            current = found.setdefault(gpu.group(1), {})
+        elif errors is not None:
+            kind = errors.group(1).lower()
+            current[kind] = current.get(kind, 0) + int(errors.group(2))
+    return found
