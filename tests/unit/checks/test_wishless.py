@@ -24,7 +24,7 @@ FAULTS = {
     "erdma-default": {"fail erdma.port", "fail erdma.provider"},
     "erdma-gpu": {"fail gpudirect.built", "fail gpudirect.path", "fail gpudirect.peermem", "warn gpu.near", "warn stack.headers"},
     "half-installed": {"fail stack.packages"},
-    "hgx-skew": {"fail gpu.driver_loaded", "fail gpu.fabricmanager", "warn gpu.persistence"},
+    "hgx-skew": {"fail gpu.driver_loaded", "fail gpu.fabricmanager", "fail gpu.nvlink", "warn gpu.persistence"},
     "ib8": {"warn gpu.near", "warn stack.headers"},
     "port-polling": {"fail port.state"},
 }
