@@ -99,9 +99,10 @@ test-lab: $(INSTALLED) ## the long lab tests; SHARD=2/4 runs the second of four 
 	@$(STAGES) lab -- --shard $(SHARD) $(ARGS)
 
 .PHONY: wheel
-wheel: $(INSTALLED) ## dist/*.whl, which carries the collection
+wheel: $(INSTALLED) ## dist/*.whl, which carries the collection, and dist/railwright-check.pyz, which a node runs by itself
 	@rm -rf dist
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+	@$(BIN)/python -m railwright check --emit dist/railwright-check.pyz
 
 .PHONY: docs generate
 docs: generate

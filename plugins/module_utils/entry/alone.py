@@ -21,7 +21,7 @@ from ..host.hasty import EACH, HastyHost
 from ..host.host import STUCK, Host
 from ..host.inspected import InspectedHost
 from ..host.recording import RecordingHost
-from ..host.run import in_child
+from ..host.run import HANGS, MADE, in_child
 from ..observe.facts import observe_facts, stack_summary
 from ..observe.identity import observe_identity
 from ..observe.nccl import CARRIERS, effective, observe_carriers
@@ -30,7 +30,7 @@ from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict, as_dicts
 
 WALL, COMMANDS = 11.5, 9.5  # seconds for everything, and until the last command has ended; what hangs is given two more to end
-HANGS, READS = "node.hangs", "every command answers in %g s" % EACH
+CHECK, READS = "node.hangs", "every command answers in %g s" % EACH
 HELP = """usage: python3 %s [--json] [--all]
 
 Judge this node: links, PCIe, drivers, GPUs, GPUDirect. Nothing is changed, and no root is needed.
@@ -48,12 +48,13 @@ def answer(live: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
 
 def in_time(make: Callable[[Callable[[str], None]], Dict[str, Any]], wall: float) -> Dict[str, Any]:
     """Raises Hangs, RailwrightError."""
-    data, where = in_child(lambda tell: json.dumps(make(tell)).encode("ascii"), wall)
-    found = None if data is None else json_object(data.decode("ascii"))
+    end, data = in_child(lambda tell: json.dumps(make(tell)).encode("ascii"), wall)
+    text = data.decode("utf-8", "replace")
+    if end == HANGS:
+        raise Hangs("it did not end in %g s and is left alone: %s" % (wall, text))
+    found = json_object(text) if end == MADE else None
     if found is None:
-        if " is in state " not in where:
-            raise RailwrightError("the inspection ended with an error: %s" % where)
-        raise Hangs("it did not end in %g s and is left alone: %s" % (wall, where))
+        raise RailwrightError("the inspection ended with an error: %s" % (text or "it was killed"))
     return found
 
 
@@ -88,7 +89,7 @@ def judged_in_time(node: str, values: Mapping[str, Any], wall: float = WALL) -> 
         return in_time(make, wall)
     except Hangs as error:
         name = node or "localhost"
-        hangs = verdict(HANGS, VerdictSubject(name, None, None, "the inspection"), "fail", READS, None,
+        hangs = verdict(CHECK, VerdictSubject(name, None, None, "the inspection"), "fail", READS, None,
                         "%s. Nothing else of this node could be judged" % error)
         return {"node": name, "verdicts": as_dicts([hangs]), "overview": {"node": "whoever reads it hangs"}}
 
@@ -113,10 +114,10 @@ def judge_hurry(node: str, host: HastyHost) -> List[Verdict]:
     for tool, result in sorted(host.hung.items()):
         where = VerdictSubject(node, None, None, tool)
         why = result.err if result.rc == STUCK else "%s; it was ended" % result.err
-        found.append(verdict(HANGS, where, "fail" if result.rc == STUCK else "warn", READS, None, why))
+        found.append(verdict(CHECK, where, "fail" if result.rc == STUCK else "warn", READS, None, why))
     if host.late:
         where = VerdictSubject(node, None, None, "commands")
-        found.append(verdict(HANGS, where, "warn", READS, None, "not asked, as the time was over: %s" % ", ".join(sorted(set(host.late)))))
+        found.append(verdict(CHECK, where, "warn", READS, None, "not asked, as the time was over: %s" % ", ".join(sorted(set(host.late)))))
     return found
 
 

@@ -24,6 +24,7 @@ KILLED_SECONDS = 2.0  # for what was killed to be gone. A device that hangs keep
 POLL_SECONDS = 0.02
 CHUNK = 65536
 ERROR = 2000  # characters of what a child raised, with where
+MADE, RAISED, HANGS = "made", "raised", "hangs"
 TOLD = 4096  # bytes of what a child last said that it does
 CHILD_SECONDS = 1.0  # for a child that was interrupted to end its command
 
@@ -68,11 +69,11 @@ def waiting(pid: int) -> str:
     return "process %d is in state %s%s" % (pid, state[0] if state else "unknown", " (%s)" % place[:64] if place else "")
 
 
-def in_child(make: Callable[[Callable[[str], None]], bytes], seconds: float) -> Tuple[Optional[bytes], str]:
+def in_child(make: Callable[[Callable[[str], None]], bytes], seconds: float) -> Tuple[str, bytes]:
     """What ``make`` gives, in a process of its own: a file of a dead device may keep whoever reads it for ever, and we go on.
 
-    ``make`` gets a function to tell what it is about to do. Where nothing came in time the second is where it hangs; where it raised
-    something, that.
+    ``make`` gets a function to tell what it is about to do. The first is ``MADE``; ``RAISED`` with what it raised; ``HANGS`` with where it
+    is, where nothing came in time.
     """
     told, (reading, writing) = mmap.mmap(-1, TOLD), os.pipe()
     child = os.fork()
@@ -86,8 +87,8 @@ def in_child(make: Callable[[Callable[[str], None]], bytes], seconds: float) -> 
         where = "%s, %s" % (waiting(child), told[:].rstrip(b"\0").decode("utf-8", "replace"))
         _end_child(child)
     if data is None:
-        return None, where
-    return (data[1:], "") if data[:1] == b"+" else (None, data[1:].decode("utf-8", "replace") or "it ended without an answer")
+        return HANGS, where.encode("utf-8", "replace")
+    return MADE if data[:1] == b"+" else RAISED, data[1:]
 
 
 def _child(make: Callable[[Callable[[str], None]], bytes], told: mmap.mmap, writing: int) -> None:
