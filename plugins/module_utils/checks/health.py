@@ -19,7 +19,7 @@ from .health_signs import Sign, gpu_subject
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
 BY_EVENT = {rule.event: rule for rule in RULES}
-HOUR = 3600.0
+HOUR, LATEST = 3600.0, 1e11  # seconds
 APPLY_SECONDS = 600.0  # before a restore point's last change: our own apply may have moved links
 # What the log alone can pass; of PCIe, memory and the like counters must have been read too.
 FROM_LOG = ("gpu.xid", "gpu.sxid", "hca.health", "port.flaps", "node.machine_check", "node.oom", "node.hung", "node.disk")
@@ -43,9 +43,9 @@ class Node(NamedTuple):
         return None, gpu_subject(pci) if pci in self.gpus else "PCIe switch %s" % pci
 
     def when(self, seconds: float) -> str:
-        """A moment since boot as a time of the day, where the boot's is known."""
-        boot = self.health.get("boot")
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(boot + seconds)) if boot else "%d s after boot" % seconds
+        """A moment since boot as a time of the day, where the boot's is known and one that a calendar has."""
+        at = (self.health.get("boot") or 0) + seconds
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)) if seconds < at < LATEST else "%d s after boot" % seconds
 
 
 def judge_health(seen: Inspection) -> List[Verdict]:
@@ -249,7 +249,8 @@ def port_signs(node: Node) -> List[Sign]:
             text = "its FEC is %s, that of most ports here %s" % (port["fec"], usual)
             found.append(Sign("port.fec", subject, hca, "warn", port["fec"], text))
         downs = port.get("carrier_downs") or 0
-        if downs >= FLAPS_A_DAY * max(node.hours, 24) / 24 and node.hours:
+        expected = 2 * (1 + len(node.health.get("applies") or []))  # a boot and each apply may take a link down, and once more for its peer
+        if downs - expected >= FLAPS_A_DAY * max(node.hours, 24) / 24 and node.hours:
             found.append(Sign("port.flaps", subject, hca, "warn", "%d downs" % downs, "its carrier was lost %d times in %d hours" % (
                 downs, node.hours)))
     return found

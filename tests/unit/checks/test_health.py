@@ -254,6 +254,23 @@ def test_hostile_lines_are_bounded() -> None:
     assert [(event["number"], event["count"], len(event["text"]) <= kernel_log.TEXT) for event in found] == [(79, 20, True)]
 
 
+def test_a_tree_of_nonsense_breaks_nothing(node: Make) -> None:
+    """As somebody may hand one in: numbers without an end, times beyond the calendar."""
+    tree = node("doca8")
+    for path, text in {
+        "/proc/stat": f"btime {'9' * 18}\n", "/proc/uptime": "9" * 300, "/sys/devices/system/edac/mc/mc0/ue_count": "9" * 5000,
+        "/sys/devices/system/edac/mc/mc0/ce_count": "-1", "/sys/devices/system/edac/mc/mc1/ce_count": "\x00",
+        f"/sys/class/net/{PORT}/carrier_down_count": "9" * 18, "/proc/self/mountinfo": "1 2 3\n" + "x - nfs4\n" * 9 + " - nfs\n",
+        f"/cmd/ethtool_-m_{PORT}": "Identifier : x\nModule temperature : 9999999999999 degrees C\n" + "Module voltage : nan V\n" * 99,
+        "/cmd/nvidia-smi_-q_-x": '<gpu id="00000000:14:00.0"><ecc_errors><volatile><dram_uncorrectable>' + "9" * 150 + "</" + "x" * 9000,
+    }.items():
+        tree.put(path, text)
+    log(f"mlx5_core 0000:13:00.0 {PORT}: Link down", "NVRM: Xid (PCI:0000:14:00): 99999, x", at=999999999999.0)(tree)
+    found = judged(tree)
+    assert all(len(item.message) < 2000 for item in found)
+    assert {item.check for item in found if item.status == "fail"} <= {"gpu.answers"}
+
+
 def test_an_answer_of_nvidia_smi_that_is_none_is_no_pass(node: Make) -> None:
     for text in ("", "Unable to determine the device handle for GPU0000:27:00.0: GPU is lost.\n", '<gpu id="x">', "<gpu>" * 10000, "\x00"):
         tree = node()
