@@ -115,10 +115,10 @@ def test_a_time_that_is_no_date_is_no_time_and_the_finding_stays(odd: float) -> 
 
 def test_a_file_for_others_is_whole_readable_and_leaves_nothing_beside(tmp_path: Path) -> None:
     for text in ("1\n", "2\n"):
-        verb._print(text, tmp_path / "a.prom")
+        verb.print_result(text, tmp_path / "a.prom")
     assert [(path.name, path.read_text(), path.stat().st_mode & 0o777) for path in tmp_path.iterdir()] == [("a.prom", "2\n", 0o644)]
     with pytest.raises(InputError, match="No such file"):
-        verb._print("x", tmp_path / "missing" / "a.prom")
+        verb.print_result("x", tmp_path / "missing" / "a.prom")
 
 
 def test_where_nothing_can_be_written_no_node_is_contacted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
