@@ -15,7 +15,7 @@ from ...formats.outside import json_object, mapping
 from ...host.commands import sums
 from ...host.host import CUT, Host
 from ...observe.devices import observe_gpus
-from ...observe.mpi import MPICH, found_mpi, opal_prefix
+from ...observe.mpi import MPICH, found_mpi, hpcx_words
 from ...observe.nccl_libraries import LDCONFIG, NcclLibrary, nccl_libraries
 from ...observe.nvidia_smi import smi_rows
 
@@ -103,14 +103,14 @@ def find_mpi(host: Host, prefix: Optional[str], install: str = "none", drop: Seq
         names = ("mpicc.mpich" if mpi.kind == MPICH else "mpicc.openmpi", "mpicc")  # Debian's mpicc may be another one's
         compiler = next((path for path in ("%s/bin/%s" % (mpi.prefix, name) for name in names) if host.exists(path)), None)
         if compiler is not None:
-            place.update(_compiled_for(host, compiler, opal_prefix(mpi.mpirun), drop))
+            place.update(_compiled_for(host, list(drop) + hpcx_words(mpi.mpirun) + [compiler]))
         return place
     return None
 
 
-def _compiled_for(host: Host, compiler: str, opal: Optional[str], drop: Sequence[str]) -> Dict[str, Any]:
+def _compiled_for(host: Host, compiler: Sequence[str]) -> Dict[str, Any]:
     """``mpicc -show`` prints the compiler's command line, of Open MPI as of MPICH."""
-    answer = host.run(list(drop) + (["env", "OPAL_PREFIX=" + opal] if opal else []) + [compiler, "-show"], 30.0)
+    answer = host.run(list(compiler) + ["-show"], 30.0)
     words = answer.out.split() if answer.ok else []
     includes = [word[2:] for word in words if word.startswith("-I")] + ["/usr/include"]
     directories = [word[2:] for word in words if word.startswith("-L")] + list(LIBRARIES)
