@@ -12,12 +12,13 @@ from ...catalogue.drivers import compute_capability
 from ...errors import RailwrightError
 from ...formats import sysfs_values
 from ...formats.outside import json_object, mapping
-from ...host.commands import sums
+from ...host.commands import check_answers, on_mount, sums
 from ...host.host import CUT, Host
 from ...observe.devices import observe_gpus
 from ...observe.mpi import MPICH, found_mpi, hpcx_words
 from ...observe.nccl_libraries import LDCONFIG, NcclLibrary, nccl_libraries
 from ...observe.nvidia_smi import smi_rows
+from ..installer import MANIFEST_LIMIT
 
 ENDING, MANIFEST = "_perf", "manifest.json"  # of a program's name; beside the programs
 TOOLS = ("make", "g++", "tar", "gzip", "sha256sum", "setpriv", "timeout")
@@ -143,10 +144,14 @@ def read_manifest(text: Optional[str]) -> Optional[Dict[str, Any]]:
 
 
 def state(host: Host, directory: str) -> Dict[str, Any]:
-    """Every program of a directory with its sha256, and the manifest beside them."""
-    names = [name for name in host.listdir(directory) if name.endswith(ENDING)]
-    programs = [name for name in names if (host.mode("%s/%s" % (directory, name)) or 0) & 0o111]
-    return {"programs": sums(host, directory, programs), "manifest": read_manifest(host.read("%s/%s" % (directory, MANIFEST)))}
+    """Every program of a directory with its sha256, and the manifest beside them. By children alone: it may be on a mount."""
+    check_answers(host, directory)
+    one_level = ("-mindepth", "1", "-maxdepth", "1")
+    wanted = ("-name", "*" + ENDING, "-perm", "/111", "-printf", "%f\\0")
+    listed = on_mount(host, directory, ("find", "-L", directory) + one_level + wanted)
+    manifest = on_mount(host, directory, ("head", "-c", "%d" % MANIFEST_LIMIT, "--", "%s/%s" % (directory, MANIFEST)))
+    programs = sums(host, directory, sorted(name for name in listed.out.split("\0") if name))
+    return {"programs": programs, "manifest": read_manifest(manifest.out if manifest.ok else None)}
 
 
 def unresolved(host: Host, program: str, libraries: Sequence[str], drop: Sequence[str] = ()) -> List[str]:
