@@ -56,7 +56,8 @@ MADE = {"rdma_prefix:nccl_tests.state": {"changed": False, "programs": {"all_red
 SLURM = {"upgrade_scheduler": "slurm", "upgrade_scheduler_host": "honest1"}
 ISOLATED = "{{ dict(groups['rdma'] | product(['railwright isolate r1: rail2 41 of 392 Gb/s with 3 partners'])) }}"
 AFTER_BOOT = {"rdma_state:apply": {**ANSWERS["rdma_state:apply"], "reboot_needed": ["network: MTU of rail0 (eth1)"]}}
-MOUNT = {"unit": "srv-nccl.mount", "file": "/etc/systemd/system/srv-nccl.mount", "text": "[Mount]\n", "write": True, "start": True}
+MOUNT = {"unit": "srv-nccl\\x2dtests.mount", "file": "/etc/systemd/system/srv-nccl\\x2dtests.mount",
+         "text": "[Mount]\n", "write": True, "start": True}
 
 SCENARIOS = (
     Scenario("facts", "facts"),

@@ -120,6 +120,13 @@ MPI: Recipe = replace(
     title="image of the bench test (GRUB, RDMA packages, a compiler)",
     packages=(*GRUB.packages, "python3-apt", "procps", "gcc", "libc6-dev", *RDMA),
 )
+# The build has stand-ins for nvcc and NCCL, which are compiled there. The programs read the build from an NFS mount of the other machine.
+NFS: Recipe = replace(
+    GRUB,
+    title="image of the NFS test (GRUB, an NFS server and client, a compiler)",
+    packages=(*GRUB.packages, "python3-apt", "procps", "g++", "make", "nfs-kernel-server", "nfs-common"),
+    finish=GRUB.finish + _NO_SOURCES,
+)
 # catatonit is what podman holds a pod's namespaces with.
 CONTAINERS: Recipe = replace(
     GRUB,

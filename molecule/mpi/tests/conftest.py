@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import hpcx_words
 from cluster import Cluster
 from launching import CORE, Launching, Plan
 from playbook import Host, Playbook
@@ -23,7 +25,7 @@ FOUND = ("import json, sys; sys.path.insert(0, sys.argv[1]); from module_utils.h
 
 
 # On each node. MPICH's ranks spin while they wait: three of them on a busy core kept each other from the end of MPI_Finalize (seen once).
-RANKS = {"openmpi": 3, "mpich": 1}
+RANKS = {"openmpi": 3, "mpich": 1, "hpcx": 1}
 
 
 class Told(NamedTuple):
@@ -54,9 +56,17 @@ def told(on: Callable[..., str], install: str, run: Mapping[str, Host], again: M
     program = f"/var/lib/railwright-test/ranks-{install}"
     for node in NODES:
         launching.bring(node, program + ".c", SOURCE.read_bytes())
-        on(node, (f"mpicc.{install}", "-o", program, program + ".c"))
+        home = first["prefix"]
+        compiler = (*hpcx_words(first["mpirun"]), f"{home}/bin/mpicc") if install == "hpcx" else (f"mpicc.{install}",)
+        on(node, (*compiler, "-o", program, program + ".c"))
     launching.plan = launching.plan._replace(kind=first["kind"], path=first["mpirun"])
     return Told(run, again, found, launching)
+
+
+@pytest.fixture(scope="session")
+def tell(on: Callable[..., str]) -> Callable[..., Told]:
+    """For an MPI that another file brings."""
+    return partial(told, on)
 
 
 @pytest.fixture(scope="session")

@@ -29,3 +29,5 @@ def test_without_umad_it_is_not_started_and_nothing_has_failed(host: Any, applie
 def test_it_is_still_enabled_after_a_reboot(container: Any, node: str) -> None:
     container.restart()
     assert container.run("systemctl", "is-enabled", UNIT, check=False).stdout.strip() == ("enabled" if node in MANAGERS else "disabled")
+    wants = container.run("test", "-h", f"/etc/systemd/system/multi-user.target.wants/{UNIT}", check=False)
+    assert (wants.returncode == 0) == (node in MANAGERS)

@@ -5,9 +5,10 @@ import re
 from typing import Dict, List, Optional, Sequence
 
 from ..errors import RailwrightError
-from .host import Host
+from .host import Host, Result
 
 HASH_SECONDS = 300.0
+ANSWER_SECONDS = 20.0
 LINES = 20
 _SHA256 = re.compile(r"^\\?([0-9a-f]{64})[ \t][ *](.*)$", re.MULTILINE)
 
@@ -28,6 +29,23 @@ def told(host: Host, argv: Sequence[str], what: str, seconds: float) -> None:
         lines = [line for line in (answer.err.strip() or answer.out.strip()).splitlines() if line.strip()][-LINES:]
         ended = "did not end in %d s" % seconds if answer.rc == 124 else "exit %d" % answer.rc
         raise RailwrightError("cannot %s (%s):\n%s" % (what, ended, "\n".join(lines)))
+
+
+def check_answers(host: Host, path: str) -> None:
+    """Raises RailwrightError where the file system that holds ``path`` does not answer. statfs(2) always asks the server of a mount, where
+    other answers may come from the node's memory."""
+    on_mount(host, path, ("stat", "--file-system", "--", path))
+
+
+def on_mount(host: Host, path: str, argv: Sequence[str]) -> Result:
+    """The command's answer about ``path``. Raises RailwrightError where none came: an NFS mount keeps everybody who looks at it for as long
+    as its server is away. So a child looks, since no limit ends a system call of our own; one that cannot be killed is left alone.
+    """
+    answer = host.run(argv, ANSWER_SECONDS)
+    if answer.rc == 124:
+        raise RailwrightError("%s does not answer in %d s: the file server behind this mount is away, or the way to it; run it "
+                              "again once the server is back" % (path, ANSWER_SECONDS))
+    return answer
 
 
 def sums(host: Host, directory: str, names: Sequence[str]) -> Dict[str, str]:

@@ -8,7 +8,7 @@ has no command line for (Intel MPI, Spectrum MPI) are left out.
 
 import posixpath
 import re
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..formats.outside import is_digits
@@ -83,8 +83,31 @@ def opal_prefix(mpirun: str) -> Optional[str]:
 def hpcx_libraries(mpirun: str) -> Tuple[str, ...]:
     """Directories that HPC-X's programs load from; () for another MPI. Its NCCL plugin stays out: which network NCCL takes is the
     inventory's to say."""
+    return _hpcx_directories(mpirun, "lib")
+
+
+def hpcx_variables(mpirun: str, path: str) -> Dict[str, str]:
+    """What HPC-X's own hpcx-init.sh sets for a run, but for the library path; {} for another MPI. ``path``: the PATH that it comes before.
+
+    NVIDIA (HPC-X user manual: Installing and Loading HPC-X; hpcx-init.sh 2.5 to 2.20, whose names are the same throughout). Its PMIx, too,
+    was built to lie elsewhere.
+    """
     prefix = opal_prefix(mpirun)
-    return tuple("%s/%s/lib" % (prefix.rpartition("/")[0], part) for part in HPCX_PARTS) if prefix is not None else ()
+    if prefix is None:
+        return {}
+    return {"HPCX_DIR": prefix.rpartition("/")[0], "HPCX_MPI_DIR": prefix, "OPAL_PREFIX": prefix, "PMIX_INSTALL_PREFIX": prefix,
+            "PATH": ":".join(_hpcx_directories(mpirun, "bin") + (path,))}
+
+
+def hpcx_words(mpirun: str) -> List[str]:
+    """The words before a command line of HPC-X's own programs, which find nothing without them; [] for another MPI."""
+    opal = opal_prefix(mpirun)
+    return ["env", "OPAL_PREFIX=" + opal, "LD_LIBRARY_PATH=" + ":".join(hpcx_libraries(mpirun))] if opal is not None else []
+
+
+def _hpcx_directories(mpirun: str, name: str) -> Tuple[str, ...]:
+    prefix = opal_prefix(mpirun)
+    return tuple("%s/%s/%s" % (prefix.rpartition("/")[0], part, name) for part in HPCX_PARTS) if prefix is not None else ()
 
 
 def _places(host: Host, prefix: str) -> List[str]:
@@ -101,9 +124,7 @@ def _places(host: Host, prefix: str) -> List[str]:
 
 
 def _asked(host: Host, path: str, drop: Sequence[str]) -> Optional[Mpi]:
-    opal = opal_prefix(path)
-    values = ["env", "OPAL_PREFIX=" + opal, "LD_LIBRARY_PATH=" + ":".join(hpcx_libraries(path))] if opal is not None else []
-    answer = host.run(list(drop) + values + [path, "--version"], 20.0)
+    answer = host.run(list(drop) + hpcx_words(path) + [path, "--version"], 20.0)
     told = version_of(answer.out + answer.err) if answer.ok else None
     return Mpi(told[0], told[1], path.rpartition("/bin/")[0], path) if told is not None else None
 

@@ -227,6 +227,9 @@ class Hpcx(Installer):
 
     def finish(self, work: str) -> Tuple[str, Dict[str, Any]]:
         """Once its own mpirun starts from where it lies."""
+        if not self.host.exists(work + "/unpacked" + HPCX_TAIL):
+            raise RailwrightError("%s is not laid out as HPC-X is: there is no %s below its first directory, which holds %s" % (
+                self.release.artifact, HPCX_TAIL[1:], archive_contents(self.host, work + "/unpacked")))
         answers = [row for row in found_mpi(self.host, work + "/unpacked") if row.kind != MPICH]
         if not answers:
             raise RailwrightError("%s holds no %s that runs on this node" % (self.release.artifact, HPCX_TAIL[1:]))

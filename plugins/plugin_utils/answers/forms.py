@@ -143,7 +143,10 @@ SPENT = {
 }
 MPI = {"kind": str, "version": VERSION, "directory": PATH, "include": PATH, "library": PATH}
 NVCC = {"path": PATH, "home": PATH, "version": VERSION, "codes": [CODE]}
-MOUNT = maybe({"unit": str, "file": PATH, "text": str, "write": bool, "start": bool})
+# systemd writes a dash in a name of the path as \x2d.
+MOUNT_UNIT = Text(r"([A-Za-z0-9:_.-]|\\x[0-9a-f]{2})+\.mount", "the name of a mount unit", 255)
+MOUNT_FILE = Text(r"/etc/systemd/system/([A-Za-z0-9:_.-]|\\x[0-9a-f]{2})+\.mount", "a mount unit in /etc/systemd/system")
+MOUNT = maybe({"unit": MOUNT_UNIT, "file": MOUNT_FILE, "text": str, "write": bool, "start": bool})
 BUILD_NODE = {
     "arch": NAME, "gpus": [{"pci": str, "device_id": str, "capability": maybe(CAPABILITY)}], "nvcc": maybe(NVCC),
     "nccl": maybe({"library": PATH, "include": PATH, "version": VERSION, "origin": str}), "mpi": maybe(MPI), "missing_tools": [str],

@@ -180,8 +180,8 @@ def _slurm(nodes: Sequence[Node]) -> tuple[Launcher | None, list[str]]:
 def _mpi(nodes: Sequence[Node]) -> tuple[Launcher | None, list[str]]:
     without = [node.name for node in nodes if not node.seen["mpi"]]
     if without:
-        return None, [f"{name} has no mpirun: set mpi_install or mpi_prefix (nccl_tests_launcher: local runs each node by itself)"
-                      for name in without]
+        return None, [f"{name} has no mpirun: set mpi_install or mpi_prefix, the directory with bin/mpirun (HPC-X: ompi/bin/mpirun) in it "
+                      "(nccl_tests_launcher: local runs each node by itself)" for name in without]
     first = nodes[0].seen["mpi"][0]
     same = [node for node in nodes if any((item["kind"], item["prefix"]) == (first["kind"], first["prefix"]) for item in node.seen["mpi"])]
     if len(same) < len(nodes):

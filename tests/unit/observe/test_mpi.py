@@ -7,7 +7,13 @@ import pytest
 from tests.lib.starter_host import StarterHost
 
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import mpi
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import found_mpi, hpcx_libraries, opal_prefix, version_of
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import (
+    found_mpi,
+    hpcx_libraries,
+    hpcx_variables,
+    opal_prefix,
+    version_of,
+)
 
 REPORT4 = "\n\nReport bugs to http://www.open-mpi.org/community/help/\n"
 REPORT5 = "\n\nReport bugs to https://www.open-mpi.org/community/help/\n"
@@ -134,4 +140,5 @@ def test_only_hpcxs_layout_is_taken_for_hpcx() -> None:
     for path in ("/usr/bin/mpirun", "/opt/openmpi/bin/mpirun", "/usr/lib64/openmpi/bin/mpirun"):
         assert opal_prefix(path) is None
         assert hpcx_libraries(path) == ()
+        assert hpcx_variables(path, "/usr/bin") == {}
     assert mpi.HPCX_TAIL in f"{mpi.HPCX_PREFIX}/2.25.1/ompi/bin/mpirun"

@@ -18,6 +18,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import found_mpi
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.installer import Release
+from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests.toolchain import find_mpi
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.products import Hpcx, wanted_hpcx
 from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
 from field_specs import build_spec
@@ -25,12 +26,12 @@ from field_specs import build_spec
 MPIRUN = '#!/bin/sh\n[ -n "$OPAL_PREFIX" ] && echo "mpirun (Open MPI) 4.1.9a1"\n'
 
 
-def archive(mpirun: str = MPIRUN) -> bytes:
+def archive(mpirun: str = MPIRUN, top: str = "hpcx-v2.25.1-gcc-doca_ofed-ubuntu24.04-cuda13-x86_64/") -> bytes:
     """A stand-in for HPC-X's archive: one directory above everything, packed by bzip2."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as tar:
         for name, text in (("ompi/bin/mpirun", mpirun), ("ucx/lib/libucp.so.0", "\x7fELF")):
-            row = tarfile.TarInfo("hpcx-v2.25.1-gcc-doca_ofed-ubuntu24.04-cuda13-x86_64/" + name)
+            row = tarfile.TarInfo(top + name)
             row.mode, row.size = 0o750, len(text)
             tar.addfile(row, io.BytesIO(text.encode()))
     return bz2.compress(content.getvalue())
@@ -96,6 +97,16 @@ def test_what_does_not_answer_is_not_put_in_place(node: StarterHost, mpirun: str
     assert not Path(node.path("/opt/railwright/hpcx")).exists()
 
 
+@pytest.mark.parametrize(("top", "holds"), [
+    ("", "bin, lib, bin/mpirun, lib/libucp.so.0"), ("hpcx/hpcx-v2.25.1/", "hpcx-v2.25.1, hpcx-v2.25.1/ompi, hpcx-v2.25.1/ucx")])
+def test_an_archive_with_another_layout_is_named_by_what_it_holds(node: StarterHost, top: str, holds: str) -> None:
+    """A directory more or less above everything."""
+    hpcx = brought(node, archive(top=top))
+    with pytest.raises(RailwrightError, match=rf"there is no ompi/bin/mpirun below its first directory, which holds {holds}$"):
+        hpcx.install()
+    assert below(node) == []
+
+
 @pytest.mark.parametrize(("spoil", "said"), [
     (lambda top: (top / "railwright.json").unlink(), "it has no manifest of railwright's"),
     (lambda top: (top / "railwright.json").write_text('{"artifact_sha256": "1", "files": {}}'), "it was made from another file"),
@@ -107,6 +118,21 @@ def test_what_somebody_changed_is_named_and_left(node: StarterHost, spoil: Any, 
     spoil(Path(node.path(hpcx.release.directory)))
     with pytest.raises(RailwrightError, match=f"^/opt/railwright/hpcx/2.25.1 is there, but {said}"):
         hpcx.inspect()
+
+
+def test_its_mpicc_is_asked_with_its_own_libraries(node: StarterHost) -> None:
+    """It finds none of them by itself where no other Open MPI is installed."""
+    home = "/opt/railwright/hpcx/2.25.1"
+    brought(node, archive()).install()
+    text = f'#!/bin/sh\n[ "${{LD_LIBRARY_PATH%%:*}}" = {home}/ompi/lib ] && echo "gcc -I{home}/ompi/include -L{home}/ompi/lib -lmpi"\n'
+    for name, content in (("include/mpi.h", ""), ("lib/libmpi.so", ""), ("bin/mpicc", text)):
+        path = Path(node.path(f"{home}/ompi/{name}"))
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(content)
+        path.chmod(0o755)
+    found = find_mpi(node, None, "hpcx")
+    assert found is not None
+    assert (found["kind"], found["include"], found["library"]) == ("openmpi4", f"{home}/ompi/include", f"{home}/ompi/lib/libmpi.so")
 
 
 def wishes(node: StarterHost, system: str = "ubuntu2404", **values: Any) -> Release | None:

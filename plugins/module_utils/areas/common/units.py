@@ -6,7 +6,7 @@ Whether a unit is enabled is read from its link below /etc/systemd/system, not f
 captured tree. (A vendor unit that an alias enables is not inspected here.)
 """
 
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Set, Tuple
 
 from ...host.host import Host
 from ...observe.processes import UNIT_DIRECTORIES, unit_active, unit_installed
@@ -103,8 +103,13 @@ def observe_daemon(host: Host, unit: str) -> DaemonState:
 
 def wanted_at_boot(host: Host, unit: str) -> bool:
     """Whether any target or unit pulls it in: a link in a .wants or .requires directory."""
-    return any(pulls_in(host, "%s/%s/%s" % (directory, name, unit))
-               for directory in UNIT_DIRECTORIES for name in host.listdir(directory) if name.endswith((".wants", ".requires")))
+    return bool(wanting(host, unit))
+
+
+def wanting(host: Host, unit: str) -> Set[str]:
+    """The .wants and .requires directories that pull it in, by their names."""
+    return {name for directory in UNIT_DIRECTORIES for name in host.listdir(directory)
+            if name.endswith((".wants", ".requires")) and pulls_in(host, "%s/%s/%s" % (directory, name, unit))}
 
 
 def plan_daemon(area: str, state: DaemonState, why: str, source: str, *, running: bool = True) -> List[Change]:

@@ -11,6 +11,8 @@ and not asked to run (see ``notes``).
 Debian's unit only starts ``opensm@GUID`` for each port that it finds, and stays active where it found none (it ran before the driver), or
 where they died. So an active unit says nothing: one of its instances has to be.
 
+Debian enables it for network-online.target, which is reached only where some other unit wants it. So multi-user.target is to want it too.
+
 The distributions' opensm (3.3) brings the links of an NDR fabric up, and traffic over its switches fails all the same.
 """
 
@@ -22,7 +24,7 @@ from ...observe.processes import unit_installed
 from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, Verdict, run
-from ..common.units import enabled_unit, running_unit
+from ..common.units import DIRECTORY, TARGET, enabled_unit, running_unit, systemctl, wanting
 from ..network.evidence import observe_units
 from ..network.model import RUNNING, UnitState
 from ..network.persistent import ENABLED
@@ -32,6 +34,10 @@ UNIT = "opensm.service"
 TEMPLATE, INSTANCES = "opensm@.service", "opensm@*.service"
 VENDORS_UNIT = "opensmd.service"  # of an init script; MLNX_OFED's package and guides
 UMAD = "/sys/class/infiniband_mad/abi_version"  # the ConditionPathExists of Debian's unit
+SELDOM = "network-online.target.wants"
+# ``disable`` would take Debian's own link away as well.
+WANTED = run(("systemctl", "add-wants", TARGET, UNIT), (("rm", "-f", "--", "%s/%s.wants/%s" % (DIRECTORY, TARGET, UNIT)),
+                                                       ("systemctl", "daemon-reload")))
 WHY = "an InfiniBand port stays INIT until a subnet manager has configured it"
 SOURCE = "opensm(8); inventory: network_opensm, group opensm"
 
@@ -53,12 +59,14 @@ class Observed(NamedTuple):
     """``umad``: the node has the kernel's side of management datagrams. ``name``: of the unit, as the node has it.
 
     ``instances``: the states of those that systemd knows; None for a unit that is the subnet manager itself, and where nobody answered.
+    ``seldom``: it is enabled for a target that not every boot reaches, and for no other.
     """
 
     unit: UnitState
     umad: bool
     name: str = UNIT
     instances: Optional[Tuple[str, ...]] = None
+    seldom: bool = False
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:
@@ -77,7 +85,7 @@ def observe(host: Host, desired: Desired) -> Observed:
     name = there[0] if there else desired.unit
     unit = observe_units(host, (name,)).get(name, UnitState("", "", ""))
     starter = name == UNIT and unit.active in RUNNING and unit_installed(host, TEMPLATE)
-    return Observed(unit, host.exists(UMAD), name, observe_instances(host) if starter else None)
+    return Observed(unit, host.exists(UMAD), name, observe_instances(host) if starter else None, wanting(host, name) == {SELDOM})
 
 
 def observe_instances(host: Host) -> Optional[Tuple[str, ...]]:
@@ -93,7 +101,12 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         return []
     changes: List[Change] = []
     if observed.unit.enabled not in ENABLED:
-        changes.append(enabled_unit(NAME, observed.name, WHY, SOURCE))
+        ops = (systemctl("enable", UNIT), WANTED) if observed.name == UNIT else ()
+        changes.append(enabled_unit(NAME, observed.name, WHY, SOURCE, ops))
+    elif observed.seldom:
+        why = "%s; it is enabled for %s alone, which a boot reaches only where something else wants it" % (WHY, SELDOM[:-len(".wants")])
+        again = enabled_unit(NAME, observed.name, why, SOURCE, (WANTED,))
+        changes.append(again._replace(what="unit %s started at every boot" % observed.name))
     if observed.unit.active not in RUNNING and can_run(desired, observed):
         changes.append(running_unit(NAME, observed.name, WHY, SOURCE))
     elif is_idle(desired, observed):

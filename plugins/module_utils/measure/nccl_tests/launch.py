@@ -11,7 +11,8 @@ MPICH 4.0.2 and 4.2.1 (molecule/mpi).
 
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ...observe.mpi import hpcx_libraries, opal_prefix
+from ...host.host import SEARCH_PATH
+from ...observe.mpi import hpcx_libraries, hpcx_variables
 
 COLLECTIVES = {  # what people call it -> the binary
     "all_reduce": "all_reduce_perf", "all_gather": "all_gather_perf", "reduce_scatter": "reduce_scatter_perf", "alltoall": "alltoall_perf",
@@ -126,7 +127,7 @@ def _openmpi(launcher: str, job: Job, program: List[str], hosts_path: str) -> Co
     runtime, agent, daemon, own = ("--prtemca", "plm_ssh_agent", "prted", "prte") if launcher == "openmpi5" else (
         "--mca", "plm_rsh_agent", "orted", "orte")
     values = _with_libraries(job.environment, hpcx_libraries(mpirun))
-    opal = opal_prefix(mpirun)
+    values.update(hpcx_variables(mpirun, values.get("PATH", SEARCH_PATH)))
     argv = [mpirun, "--hostfile", hosts_path, "-np", str(len(job.hosts) * job.per_node), "--map-by",
             "ppr:%d:node" % job.per_node, "--bind-to", "none", runtime, agent, " ".join(("ssh",) + SSH_OPTIONS)]
     if job.marker is not None:
@@ -138,7 +139,7 @@ def _openmpi(launcher: str, job: Job, program: List[str], hosts_path: str) -> Co
     argv += ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "coll", "^hcoll,ucc"]
     for name in sorted(values):
         argv += ["-x", name]
-    return Command(argv + program, dict(values, OPAL_PREFIX=opal) if opal is not None else values)
+    return Command(argv + program, values)
 
 
 def _hydra(launcher: str, job: Job, program: List[str], hosts_path: str) -> Command:

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ...catalogue.aiacc import PLUGIN, VARIABLE
 from ...formats import sysfs_values
 from ...formats.program_output import one_line, reason
+from ...host.commands import check_answers
 from ...host.host import Host, Result
 from ...observe.affinity import affinity, driver_matrix
 from ...observe.devices import pci_attribute
@@ -51,6 +52,7 @@ class Wanted(NamedTuple):
 
 def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wanted: Wanted) -> Dict[str, Any]:
     """JSON, for the plan."""
+    check_answers(host, wanted.directory)
     who = account(wanted.user)
     said = ask_cuda(host, wanted)
     rows = affinity(host, identity)

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
 from ...formats.text import first_of
-from ...host.commands import check_brought, must, sum_of, sums
+from ...host.commands import check_answers, check_brought, must, sum_of, sums
 from ...host.host import SEARCH_PATH, Account, Host
 from ...measure.nccl_tests.processes import account, as_user
 from ...observe.identity import observe_arch
@@ -61,6 +61,7 @@ def inspect(host: Host, given: Mapping[str, Any]) -> Dict[str, Any]:
 
 def verify(host: Host, given: Mapping[str, Any]) -> Dict[str, Any]:
     """Every program is the builder's, and starts. A node without GPU runs nothing, so what its libraries lack is no matter."""
+    check_answers(host, given["directory"])
     if given["programs"]:
         directory, programs = given["directory"], given["programs"]
         found = sums(host, directory, sorted(programs))

@@ -12,12 +12,13 @@ from ...catalogue.drivers import compute_capability
 from ...errors import RailwrightError
 from ...formats import sysfs_values
 from ...formats.outside import json_object, mapping
-from ...host.commands import sums
+from ...host.commands import check_answers, on_mount, sums
 from ...host.host import CUT, Host
 from ...observe.devices import observe_gpus
-from ...observe.mpi import MPICH, found_mpi, opal_prefix
+from ...observe.mpi import MPICH, found_mpi, hpcx_words
 from ...observe.nccl_libraries import LDCONFIG, NcclLibrary, nccl_libraries
 from ...observe.nvidia_smi import smi_rows
+from ..installer import MANIFEST_LIMIT
 
 ENDING, MANIFEST = "_perf", "manifest.json"  # of a program's name; beside the programs
 TOOLS = ("make", "g++", "tar", "gzip", "sha256sum", "setpriv", "timeout")
@@ -103,14 +104,14 @@ def find_mpi(host: Host, prefix: Optional[str], install: str = "none", drop: Seq
         names = ("mpicc.mpich" if mpi.kind == MPICH else "mpicc.openmpi", "mpicc")  # Debian's mpicc may be another one's
         compiler = next((path for path in ("%s/bin/%s" % (mpi.prefix, name) for name in names) if host.exists(path)), None)
         if compiler is not None:
-            place.update(_compiled_for(host, compiler, opal_prefix(mpi.mpirun), drop))
+            place.update(_compiled_for(host, list(drop) + hpcx_words(mpi.mpirun) + [compiler]))
         return place
     return None
 
 
-def _compiled_for(host: Host, compiler: str, opal: Optional[str], drop: Sequence[str]) -> Dict[str, Any]:
+def _compiled_for(host: Host, compiler: Sequence[str]) -> Dict[str, Any]:
     """``mpicc -show`` prints the compiler's command line, of Open MPI as of MPICH."""
-    answer = host.run(list(drop) + (["env", "OPAL_PREFIX=" + opal] if opal else []) + [compiler, "-show"], 30.0)
+    answer = host.run(list(compiler) + ["-show"], 30.0)
     words = answer.out.split() if answer.ok else []
     includes = [word[2:] for word in words if word.startswith("-I")] + ["/usr/include"]
     directories = [word[2:] for word in words if word.startswith("-L")] + list(LIBRARIES)
@@ -143,10 +144,14 @@ def read_manifest(text: Optional[str]) -> Optional[Dict[str, Any]]:
 
 
 def state(host: Host, directory: str) -> Dict[str, Any]:
-    """Every program of a directory with its sha256, and the manifest beside them."""
-    names = [name for name in host.listdir(directory) if name.endswith(ENDING)]
-    programs = [name for name in names if (host.mode("%s/%s" % (directory, name)) or 0) & 0o111]
-    return {"programs": sums(host, directory, programs), "manifest": read_manifest(host.read("%s/%s" % (directory, MANIFEST)))}
+    """Every program of a directory with its sha256, and the manifest beside them. By children alone: it may be on a mount."""
+    check_answers(host, directory)
+    one_level = ("-mindepth", "1", "-maxdepth", "1")
+    wanted = ("-name", "*" + ENDING, "-perm", "/111", "-printf", "%f\\0")
+    listed = on_mount(host, directory, ("find", "-L", directory) + one_level + wanted)
+    manifest = on_mount(host, directory, ("head", "-c", "%d" % MANIFEST_LIMIT, "--", "%s/%s" % (directory, MANIFEST)))
+    programs = sums(host, directory, sorted(name for name in listed.out.split("\0") if name))
+    return {"programs": programs, "manifest": read_manifest(manifest.out if manifest.ok else None)}
 
 
 def unresolved(host: Host, program: str, libraries: Sequence[str], drop: Sequence[str] = ()) -> List[str]:

@@ -170,6 +170,21 @@ def test_instances_that_nobody_tells_of_restart_nothing(fabric: "Node") -> None:
     assert sm_plan(fabric, "active", "enabled") == []
 
 
+def test_one_that_few_boots_start_is_wanted_by_a_target_of_every_boot(fabric: "Node") -> None:
+    """Debian enables it for network-online.target alone."""
+    fabric.values["network_opensm"] = True
+    place = fabric.root / "etc/systemd/system"
+    for target, whats in (("network-online", ["unit opensm.service started at every boot"]), ("multi-user", [])):
+        (place / f"{target}.target.wants").mkdir(parents=True)
+        (place / f"{target}.target.wants/opensm.service").symlink_to("/lib/systemd/system/opensm.service")
+        changes = sm_plan(fabric, "active", "enabled")
+        assert [change.what for change in changes] == whats
+        wants = [("systemctl", "add-wants", "multi-user.target", opensm.UNIT)]
+        assert [op.argv for change in changes for op in change.ops] == wants * len(whats)
+    ops = sm_plan(fabric, "active", "disabled")[0].ops
+    assert [op.argv[1] for op in ops] == ["enable", "add-wants"]
+
+
 def test_the_distributions_opensm_on_hcas_of_ndr_is_said(fabric: "Node") -> None:
     fabric.values["network_opensm"] = True
     identity = fabric.identity()

@@ -3,6 +3,7 @@
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import SEARCH_PATH
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import (
     COLLECTIVES,
     LAUNCHERS,
@@ -101,9 +102,18 @@ def test_hpcx_gets_its_prefix_and_its_libraries_follow_those_of_the_run() -> Non
     made = command("openmpi4", job, PROGRAM, "hosts")
     libraries = "/opt/nccl/lib:" + ":".join(f"/opt/railwright/hpcx/2.25.1/{part}/lib" for part in ("ompi", "ucx", "ucc", "hcoll", "sharp"))
     assert made.argv[0] == mpirun
-    assert made.environment == {"LD_LIBRARY_PATH": libraries, "OPAL_PREFIX": "/opt/railwright/hpcx/2.25.1/ompi"}
-    assert "LD_LIBRARY_PATH" in made.argv, "the ranks need them too"
-    assert "OPAL_PREFIX" not in command("openmpi4", JOB._replace(mpi="/usr/bin/mpirun"), PROGRAM, "hosts").environment
+    home = "/opt/railwright/hpcx/2.25.1"
+    assert made.environment.pop("PATH") == f"{home}/ompi/bin:{home}/ucx/bin:{home}/ucc/bin:{home}/hcoll/bin:{home}/sharp/bin:{SEARCH_PATH}"
+    own = dict.fromkeys(("HPCX_MPI_DIR", "OPAL_PREFIX", "PMIX_INSTALL_PREFIX"), f"{home}/ompi")
+    assert made.environment == {"LD_LIBRARY_PATH": libraries, "HPCX_DIR": home, **own}
+    assert {"LD_LIBRARY_PATH", "HPCX_DIR", "PATH"} <= set(made.argv), "the ranks need them too"
+    job = JOB._replace(mpi=mpirun, environment={"PATH": "/opt/own/bin"})
+    assert command("openmpi4", job, PROGRAM, "hosts").environment["PATH"].endswith("/sharp/bin:/opt/own/bin")
+
+
+def test_another_mpi_gets_nothing_of_hpcxs() -> None:
+    made = command("openmpi4", JOB._replace(mpi="/usr/bin/mpirun"), PROGRAM, "hosts")
+    assert made.environment == JOB.environment
 
 
 def test_no_interface_no_option() -> None:

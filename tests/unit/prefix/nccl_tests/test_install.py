@@ -10,13 +10,14 @@ import hashlib
 import io
 import os
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import install, toolchain
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import builds
 
@@ -243,3 +244,31 @@ def test_root_never_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (found.name, found.uid != 0) == ("nobody", True)
     monkeypatch.setattr(Host, "user", staticmethod(lambda: 1000))
     assert install.compile_account(HOST, "root") is None
+
+
+class Away(Host):
+    """Its file server is away: whoever asks it ends with his time."""
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: str | None = None, limit: int = 1 << 24) -> Result:
+        return super().run(["sleep", "60"], 0.2) if self.asked in argv else super().run(argv, timeout, stdin, limit)
+
+    def __init__(self, asked: str) -> None:
+        self.asked = asked
+
+
+@pytest.mark.parametrize(("step", "given", "asked"), [
+    ("state", {}, "stat"), ("state", {}, "find"), ("state", {}, "head"), ("verify", {"programs": {}, "gpus": 1, "pending": False}, "stat")])
+def test_a_mount_that_does_not_answer_is_said_and_not_waited_for(tmp_path: Path, step: str, given: dict[str, Any], asked: str) -> None:
+    """At whatever moment its server goes."""
+    with pytest.raises(RailwrightError, match=rf"^{tmp_path} does not answer in 20 s: the file server behind this mount is away"):
+        install.run_step(Away(asked), step, {"directory": str(tmp_path), **given}, dry=False)
+
+
+def test_programs_and_manifest_are_read_by_children(tmp_path: Path) -> None:
+    """Links are followed, what cannot be started is none, and a directory that is not there is empty."""
+    for name, mode in (("a_perf", 0o755), ("b_perf", 0o644), ("c", 0o755)):
+        (tmp_path / name).write_text(name, encoding="utf-8")
+        (tmp_path / name).chmod(mode)
+    (tmp_path / "l_perf").symlink_to("c")
+    assert sorted(toolchain.state(HOST, str(tmp_path))["programs"]) == ["a_perf", "l_perf"]
+    assert toolchain.state(HOST, str(tmp_path / "none")) == {"programs": {}, "manifest": None}

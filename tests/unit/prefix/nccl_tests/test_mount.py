@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""nccl_tests_nfs: a mount unit of ours, and never a mount of others taken away. No NFS server is asked: a container cannot mount."""
+"""nccl_tests_nfs: a mount unit of ours, and never a mount of others taken away. No NFS server is asked: tests/lab/test_nfs.py has one."""
 
 from __future__ import annotations
 
