@@ -3,8 +3,8 @@
 
 DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md) and, as packages that are not installed, a second
 kernel and its headers; KERNELS is that with most of the RDMA packages. FABRIC has the distribution's RDMA packages. None of them has a
-package source of its own: what a test installs comes from its own repository. CONTAINERS has FABRIC's packages and podman. QOS has
-FABRIC's packages, lldpad and the stand-in NIC with DCB; DRIFT has nftables as well, and the distribution's package sources.
+package source of its own: what a test installs comes from its own repository. CONTAINERS has FABRIC's packages, podman and docker. QOS
+has FABRIC's packages, lldpad and the stand-in NIC with DCB; DRIFT has nftables as well, and the distribution's package sources.
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ NFS: Recipe = replace(
     packages=(*GRUB.packages, "python3-apt", "procps", "g++", "make", "nfs-kernel-server", "nfs-common"),
     finish=GRUB.finish + _NO_SOURCES,
 )
-# catatonit is what podman holds a pod's namespaces with.
+# catatonit is what podman holds a pod's namespaces with; without apparmor's parser dockerd cannot load its profile, and starts nothing.
 CONTAINERS: Recipe = replace(
     GRUB,
-    title="image of the container test (GRUB, RDMA packages, podman)",
-    packages=(*GRUB.packages, "python3-apt", "podman", "crun", "catatonit", *RDMA),
+    title="image of the container test (GRUB, RDMA packages, podman, docker)",
+    packages=(*GRUB.packages, "python3-apt", "podman", "crun", "catatonit", "docker.io", "docker-compose", "apparmor", *RDMA),
     finish=GRUB.finish + _NO_SOURCES,
 )
 QOS: Recipe = replace(
