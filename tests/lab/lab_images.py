@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from railwright.lab import GRUB, Recipe
+from railwright.lab import GRUB, PLAIN, Recipe
+from railwright.lab.recipe import KERNEL_ARGS
 
 MODULES = Path(__file__).with_name("modules")
 KERNEL_DEB = "/srv/lab/kernel.deb"
@@ -141,3 +142,43 @@ DRIFT: Recipe = replace(
     packages=(*QOS.packages, "nftables"),
     finish=_BUILD_DCB + GRUB.finish,
 )
+
+# What the distributions' own installers put there: shim, signed by Microsoft, starts GRUB, which Debian signed, and that starts Debian's
+# kernel. GRUB's file on the EFI system partition leads to the one in /boot.
+_ESP_MIB = 32
+_EFI = """set -e
+chroot "$1" sh -eu <<'INSIDE'
+export MTOOLS_SKIP_CHECK=1
+esp=/boot/esp.img
+truncate -s $((SIZE - 1))M $esp
+mkfs.vfat -n ESP $esp
+mmd -i $esp ::EFI ::EFI/BOOT ::EFI/debian
+mcopy -i $esp /usr/lib/shim/shimx64.efi.signed ::EFI/BOOT/BOOTX64.EFI
+mcopy -i $esp /usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed ::EFI/BOOT/grubx64.efi
+mcopy -i $esp /usr/lib/shim/mmx64.efi.signed ::EFI/BOOT/mmx64.efi
+cat > /tmp/grub.cfg <<'CFG'
+search --no-floppy --label railwright-lab --set=root
+configfile ($root)/boot/grub/grub.cfg
+CFG
+mcopy -i $esp /tmp/grub.cfg ::EFI/debian/grub.cfg
+rm /tmp/grub.cfg
+kernel=$(basename /boot/vmlinuz-*)
+mkdir -p /boot/grub
+cat > /boot/grub/grub.cfg <<CFG
+set timeout=0
+menuentry Debian {
+linux /boot/$kernel root=/dev/vda1 rw ARGS
+initrd /boot/initrd.img-${kernel#vmlinuz-}
+}
+CFG
+INSIDE
+""".replace("SIZE", str(_ESP_MIB)).replace("ARGS", KERNEL_ARGS)
+SECURE_BOOT: Recipe = replace(
+    PLAIN,
+    title="image of the Secure Boot test (shim, signed GRUB, mokutil, kernel headers, DKMS)",
+    packages=(*PLAIN.packages, "python3-apt", "dkms", "gcc", "make", "linux-headers-amd64", "shim-signed", "grub-efi-amd64-signed",
+              "mokutil", "sbsigntool", "openssl", "mtools", "dosfstools"),
+    files={**PLAIN.files, "/etc/fstab": GRUB.files["/etc/fstab"]},
+    finish=_EFI + PLAIN.finish + _NO_SOURCES,
+    offset=_ESP_MIB * 1024**2,
+)  # fmt: skip
