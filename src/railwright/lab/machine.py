@@ -154,7 +154,8 @@ def argv(state: LabState, node: Node, image: Image, loadvm: str | None = None) -
     directory = state.paths.node(node.name)
     forward = f"hostfwd=tcp:127.0.0.1:{node.ssh_port}-:22"
     command = [
-        tools.tool("qemu-system-x86_64"), "-name", f"railwright-{node.name}", *processor(state), *chipset(state.hardware), *firmware(state, node),
+        tools.tool("qemu-system-x86_64"), "-name", f"railwright-{node.name}", *processor(state), *chipset(state.hardware),
+        *firmware(state, node),
         "-m", str(MEMORY_MB), "-nodefaults", "-display", "none", "-daemonize", "-pidfile", str(pid_file(state, node)),
         *([] if state.offset else ["-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", DIRECT_ARGS]),  # GRUB's choice
         "-chardev", console_argument(state, node), "-serial", "chardev:console",
