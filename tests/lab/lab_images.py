@@ -4,7 +4,8 @@
 DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md) and, as packages that are not installed, a second
 kernel and its headers; KERNELS is that with most of the RDMA packages. FABRIC has the distribution's RDMA packages. None of them has a
 package source of its own: what a test installs comes from its own repository. CONTAINERS has FABRIC's packages and podman. QOS has
-FABRIC's packages, lldpad and the stand-in NIC with DCB; DRIFT has nftables as well, and the distribution's package sources.
+FABRIC's packages, lldpad and the stand-in NIC with DCB; DRIFT has nftables as well, and the distribution's package sources. SECURE_BOOT
+boots by UEFI, and has a module that DKMS has not built yet.
 """
 
 from __future__ import annotations
@@ -173,12 +174,19 @@ initrd /boot/initrd.img-${kernel#vmlinuz-}
 CFG
 INSIDE
 """.replace("SIZE", str(_ESP_MIB)).replace("ARGS", KERNEL_ARGS)
+_UNSIGNED = """set -e
+chroot "$1" sh -eu <<'INSIDE'
+cp -r /usr/src/gdrdrv-2.5 /srv/unsigned
+make -s -C /lib/modules/*/build M=/srv/unsigned modules
+dkms add gdrdrv/2.5
+INSIDE
+"""
 SECURE_BOOT: Recipe = replace(
     PLAIN,
-    title="image of the Secure Boot test (shim, signed GRUB, mokutil, kernel headers, DKMS)",
+    title="image of the Secure Boot test (shim, signed GRUB, mokutil, kernel headers, DKMS, RDMA packages)",
     packages=(*PLAIN.packages, "python3-apt", "dkms", "gcc", "make", "linux-headers-amd64", "shim-signed", "grub-efi-amd64-signed",
-              "mokutil", "sbsigntool", "openssl", "mtools", "dosfstools"),
-    files={**PLAIN.files, "/etc/fstab": GRUB.files["/etc/fstab"]},
-    finish=_EFI + PLAIN.finish + _NO_SOURCES,
+              "mokutil", "openssl", "mtools", "dosfstools", *RDMA),
+    files={**PLAIN.files, "/etc/fstab": GRUB.files["/etc/fstab"], **_sources("gdrdrv", "gdrdrv-2.5")},
+    finish=_UNSIGNED + _EFI + PLAIN.finish + _NO_SOURCES,
     offset=_ESP_MIB * 1024**2,
 )  # fmt: skip
