@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import time
+from typing import Self
 
 from lab_machine import BOOT_SECONDS, Machine
 from railwright import lab
@@ -38,7 +39,7 @@ class Console:
         self._socket.connect(str(console_path(state, state.node(machine.node))))
         self._shown = ""
 
-    def __enter__(self) -> Console:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -19,7 +19,7 @@ from railwright import lab
 
 RECIPE = SECURE_BOOT
 HARDWARE = lab.Hardware(secure_boot=True)
-PASSWORD = "correct-horse"
+TYPED = "correct-horse"
 KEY = "/var/lib/dkms/mok.pub"
 SITE: dict[str, Any] = {
     "rdma_fabric": "roce", "rdma_stack": "soft_roce", "rdma_mtu": 9000, "rdma_consent": ["link", "restart"], "validate_perftest": False,
@@ -42,7 +42,7 @@ def state(node: Machine) -> str:
 
 @pytest.fixture(scope="module")
 def password_hash() -> str:
-    done = subprocess.run(["openssl", "passwd", "-6", "-stdin"], input=PASSWORD, capture_output=True, text=True, check=True)
+    done = subprocess.run(["openssl", "passwd", "-6", "-stdin"], input=TYPED, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
@@ -110,7 +110,7 @@ def test_the_password_is_nowhere_on_the_node(node: Machine, password_hash: str) 
 
 def test_confirmed_at_the_console_it_is_enrolled(node: Machine) -> None:
     before = node.boot_id()
-    enrol(node, PASSWORD)
+    enrol(node, TYPED)
     assert node.boot_id() != before
     assert "is already enrolled" in node.run("sh", "-c", f"mokutil --test-key {KEY} || true")
 

@@ -68,9 +68,9 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         changes.append(Change(NAME, "key of DKMS put forward for enrolment", None, path, "secure_boot",
                               "the kernel refuses every module whose key shim does not know", SOURCE, ops))
     state = "waits for the console" if mok.pending else "not enrolled"
-    changes.append(Change(NAME, "key of DKMS enrolled at the console", state, "enrolled", "secure_boot", "reboot, and in MOK management, "
-                          "which waits ten seconds for a key: Enroll MOK, Continue, Yes, the password, Reboot; then apply again", SOURCE, ()))
-    return changes
+    why = ("a person confirms it: reboot, and in MOK management, which waits ten seconds for a key, choose Enroll MOK, Continue, Yes, type "
+           "the password, choose Reboot; then apply again")
+    return [*changes, Change(NAME, "key of DKMS enrolled at the console", state, "enrolled", "secure_boot", why, SOURCE, ())]
 
 
 def _made(private: str, certificate: str) -> Tuple[Op, ...]:

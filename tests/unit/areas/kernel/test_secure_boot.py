@@ -168,7 +168,7 @@ def test_a_missing_tool_is_named(shim: Shim, gone: str, said: str, monkeypatch: 
 
 def test_ubuntus_dkms_has_its_key_elsewhere(shim: Shim) -> None:
     shim.tree.system(OS_RELEASE["ubuntu2404"], OLD, "n1", proc_modules({}))
-    assert [change.after for change in secure_boot.plan(*parts(shim))][0] == "/var/lib/shim-signed/mok/MOK.der"
+    assert secure_boot.plan(*parts(shim))[0].after == "/var/lib/shim-signed/mok/MOK.der"
 
 
 @pytest.mark.parametrize(("state", "known"), [("new", (False, False)), ("pending", (False, True)), ("enrolled", (True, False))])
