@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import socket
-import subprocess
 import time
 from typing import Self
 
@@ -35,7 +34,6 @@ class Console:
         state = lab.current(machine.state_dir)
         assert state is not None, "the machine is not up"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(1)
         self._socket.connect(str(console_path(state, state.node(machine.node))))
         self._shown = ""
 
@@ -50,33 +48,35 @@ class Console:
         deadline = time.monotonic() + seconds
         while text not in self._shown:
             assert time.monotonic() < deadline, f"the console does not show {text!r} but {self._shown[-1500:]!r}"
-            self._read()
+            self.read(1)
         self._shown = self._shown.split(text, 1)[1]
 
     def type(self, keys: str) -> None:
         """Key by key: firmware takes an escape sequence that comes in one piece, and drops what comes faster than it polls."""
         for key in re.findall(r"\x1b\[.|.", keys, re.DOTALL):
             self._socket.sendall(key.encode())
-            time.sleep(0.5)
+            self.read(0.5)
 
-    def _read(self) -> None:
-        try:
-            data = self._socket.recv(65536)
-        except TimeoutError:
-            return
-        assert data, "the machine is gone"
-        self._shown = _COLOURS.sub("", self._shown + data.decode("utf-8", "replace"))
+    def read(self, seconds: float) -> None:
+        """For so long. Whoever is connected has to: QEMU drops what finds no room, and each byte takes the room of hundreds."""
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._socket.settimeout(left)
+            try:
+                data = self._socket.recv(65536)
+            except TimeoutError:
+                return
+            assert data, "the machine is gone"
+            self._shown = _COLOURS.sub("", self._shown + data.decode("utf-8", "replace"))
 
 
 def enrol(machine: Machine, password: str) -> None:
     """Reboot, and do at the console what an operator does for a key that waits to be enrolled, until the login prompt is back."""
     with Console(machine) as console:
-        # The connection dies with the node: its exit status says nothing.
-        argv = lab.ssh_argv(machine.node, ["systemctl", "reboot"], state_dir=machine.state_dir)
-        subprocess.run(argv, capture_output=True, timeout=60, check=False)
+        machine.run("systemd-run", "--on-active=1", "systemctl", "reboot")
         for shown, keys in _ENROL:
             console.wait(shown)
-            time.sleep(_DRAWN_SECONDS if keys != ENTER else 0.5)
+            console.read(_DRAWN_SECONDS if keys != ENTER else 0.5)
             console.type(keys.format(password=password))
         console.wait("login:")
     machine.settled()

@@ -30,10 +30,10 @@ MADE, FORWARD, CONSOLE = (f"key of DKMS{end}" for end in ("", " put forward for 
 # As mokutil 0.6.0 of Debian 12 answers.
 SAYS = {
     "new": f"{KEY} is not enrolled\n",
-    "pending": f"SKIP: {KEY} is already in the enrollment request\n",
-    "enrolled": f"SKIP: {KEY} is already enrolled\n",
+    "pending": f"{KEY} is already in the enrollment request\n",
+    "enrolled": f"{KEY} is already enrolled\n",
 }
-LISTED = "[key 1]\nSHA1 Fingerprint: 5a:7e:11:f5:4f:b9:0a:3d:0c:31:f1:39:ef:8b:6b:0c:44:02:6c:51\nCertificate:\n    Data:\n"
+LISTED = "[key 1]\nSHA1 Fingerprint: 39:3a:75:b4:4a:b8:d6:0b:77:45:a4:ef:a8:e2:c6:e2:55:39:9f:8c\nCertificate:\n    Data:\n"
 
 
 class Shim(Node):
