@@ -56,8 +56,6 @@ def node(machine: Machine) -> Machine:
 def test_the_kernel_refuses_an_unsigned_module(node: Machine) -> None:
     assert "insmod: ERROR" in node.fails("insmod", "/srv/unsigned/gdrdrv.ko")
     assert "gdrdrv" not in node.run("cat", "/proc/modules")
-    (refused,) = node.railwright("validate").verdicts("stack.secure_boot")
-    assert (refused["status"], refused["found"]) == ("fail", "not enrolled"), refused
 
 
 def test_without_a_password_a_build_is_refused(node: Machine) -> None:
