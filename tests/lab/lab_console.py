@@ -71,12 +71,12 @@ class Console:
 
 
 def enrol(machine: Machine, password: str) -> None:
-    """Reboot, and do at the console what an operator does for a key that waits to be enrolled, until the login prompt is back."""
+    """Reboot, and do at the console what an operator does for a key that waits to be enrolled, until it is all up again."""
+    before = machine.boot_id()
     with Console(machine) as console:
         machine.run("systemd-run", "--on-active=1", "systemctl", "reboot")
         for shown, keys in _ENROL:
             console.wait(shown)
             console.read(_DRAWN_SECONDS if keys != ENTER else 0.5)
             console.type(keys.format(password=password))
-        console.wait("login:")
-    machine.settled()
+    machine.back(before)
