@@ -8,13 +8,14 @@ serial console as an operator does. The module is a stand-in (modules/README.md)
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab_console import enrol
 from lab_images import SECURE_BOOT
-from lab_machine import Machine, Outcome
+from lab_machine import Machine, Outcome, plain_playbook
 from railwright import lab
 
 RECIPE = SECURE_BOOT
@@ -115,10 +116,9 @@ def test_confirmed_at_the_console_it_is_enrolled(node: Machine) -> None:
     assert "is already enrolled" in node.run("sh", "-c", f"mokutil --test-key {KEY} || true")
 
 
-def test_apply_goes_on_where_it_stopped(node: Machine) -> None:
-    run = node.railwright("apply")
-    assert run.code == 0, (run.document, run.err)
-    assert steps(run) == []
+def test_what_dkms_builds_now_is_loaded(node: Machine, tmp_path: Path) -> None:
+    """By the role alone, as somebody runs it who has no railwright; a second time nothing is left for it."""
+    assert plain_playbook(node, tmp_path, "gpu_driver") == 1
     assert "installed" in node.run("dkms", "status")
     node.run("modprobe", "gdrdrv")
     assert "gdrdrv" in node.run("cat", "/proc/modules")
@@ -126,8 +126,12 @@ def test_apply_goes_on_where_it_stopped(node: Machine) -> None:
     assert "insmod: ERROR" in node.fails("insmod", "/srv/unsigned/gdrdrv.ko"), "without a signature it is refused as before"
     (trusted,) = node.railwright("validate").verdicts("stack.secure_boot")
     assert trusted["status"] == "pass", trusted
+    assert plain_playbook(node, tmp_path, "gpu_driver") == 0
 
 
-def test_the_second_plan_is_empty(node: Machine) -> None:
+def test_apply_goes_on_and_then_the_plan_is_empty(node: Machine) -> None:
+    run = node.railwright("apply")
+    assert run.code == 0, (run.document, run.err)
+    assert steps(run) == []
     run = node.railwright("plan")
     assert (run.code, run.document["summary"]["changes"]) == (0, 0), run.document
