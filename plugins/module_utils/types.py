@@ -12,7 +12,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 # How much a change disturbs a running node, in rising order. ``none`` needs no
 # consent; every other class must be named in the inventory's ``rdma_consent``.
-DISRUPTIONS = ("none", "restart", "link", "repair", "downgrade", "reload", "storage", "management", "firmware", "reboot")
+DISRUPTIONS = (
+    "none", "restart", "link", "repair", "downgrade", "reload", "storage", "management", "secure_boot", "firmware", "reboot")
 DISRUPTION_MEANING = {
     "none": "nothing that runs notices",
     "restart": "a service is restarted",
@@ -22,6 +23,7 @@ DISRUPTION_MEANING = {
     "reload": "kernel modules of the RDMA stack are reloaded; every RDMA user on the node is cut",
     "storage": "kernel modules are reloaded under file systems or block devices that are mounted over RDMA",
     "management": "the interface that the controller reaches the node over is touched",
+    "secure_boot": "a key of the node's is put forward for Secure Boot; who confirms it at the console trusts all that it signs",
     "firmware": "firmware of a NIC is flashed, or its stored configuration changed",
     "reboot": "the node reboots",
 }
@@ -126,7 +128,10 @@ SETTING = Subject(_SETTING, "")
 
 
 class Op(NamedTuple):
-    """One effect. ``kind`` is write, remove, value or run; see ``apply.py``."""
+    """One effect. ``kind`` is write, remove, value or run; see ``apply.py``.
+
+    ``content`` of a run is what the command reads from its standard input: it may be secret, and no journal has it.
+    """
 
     kind: str
     path: str
@@ -178,6 +183,7 @@ class Change(NamedTuple):
         return self.external and self.package is None and self.disruption == "reboot"
 
 
+UNENROLLED = "unenrolled"  # ``code`` of a problem: Secure Boot does not know DKMS's key; area secure_boot has it enrolled
 NO_DEVICE = "no_device"  # ``code`` of a problem: a rail whose device is not on the node; the verdict rail.device says the same
 
 
@@ -224,13 +230,13 @@ def set_value(path: str, value: str, back: Optional[str] = None) -> Op:
     return Op("value", path, value, 0, (), () if back is None else ((back,),))
 
 
-def run(argv: Tuple[str, ...], undo: Tuple[Tuple[str, ...], ...] = (), seconds: float = 120.0) -> Op:
+def run(argv: Tuple[str, ...], undo: Tuple[Tuple[str, ...], ...] = (), seconds: float = 120.0, stdin: str = "") -> Op:
     """Run a command; ``undo`` is a tuple of commands that take its effect back.
 
     A command with an effect of its own must have an undo. One without is a refresh
     (daemon-reload, networkctl reload …) and is repeated after a rollback.
     """
-    return Op("run", "", "", 0, tuple(argv), tuple(tuple(item) for item in undo), seconds)
+    return Op("run", "", stdin, 0, tuple(argv), tuple(tuple(item) for item in undo), seconds)
 
 
 def change_as_dict(change: Change) -> Dict[str, Any]:

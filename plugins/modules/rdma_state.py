@@ -33,10 +33,10 @@ options:
     default: plan
   areas:
     description:
-      - The areas to inspect, from V(repositories), V(kernel), V(packages), V(dkms), V(stack), V(erdma), V(kernel_modules),
-        V(gpu_driver), V(cuda), V(nccl_library), V(aiacc), V(mpi), V(gpudirect), V(gdrcopy), V(nic_firmware), V(pci_tuning),
-        V(network), V(firewall), V(rxe), V(ipoib), V(roce_qos), V(limits), V(sysctl), V(cpu), V(irqs), V(node_code), V(nccl),
-        V(containers) and V(opensm). All of them when left out.
+      - The areas to inspect, from V(repositories), V(secure_boot), V(kernel), V(packages), V(dkms), V(stack), V(erdma),
+        V(kernel_modules), V(gpu_driver), V(cuda), V(nccl_library), V(aiacc), V(mpi), V(gpudirect), V(gdrcopy), V(nic_firmware),
+        V(pci_tuning), V(network), V(firewall), V(rxe), V(ipoib), V(roce_qos), V(limits), V(sysctl), V(cpu), V(irqs), V(node_code),
+        V(nccl), V(containers) and V(opensm). All of them when left out.
     type: list
     elements: str
   expected:
@@ -110,8 +110,8 @@ plan:
   description:
     - Every change, in the order in which it is applied, with C(key) (area and subject, the same in every run), C(area), C(what), C(before),
       C(after) (null for what is absent, or is to be), C(disruption) (none, restart, link, repair, downgrade, reload, storage, management,
-      firmware or reboot), C(why), C(source), C(subject) (C(kind) and C(name)), C(when) (now, or boot for what only the next boot meets) and
-      C(rail).
+      secure_boot, firmware or reboot), C(why), C(source), C(subject) (C(kind) and C(name)), C(when) (now, or boot for what only the next
+      boot meets) and C(rail).
   returned: by the modes plan and apply
   type: list
   elements: dict

@@ -2,7 +2,7 @@
 """What of a node's drift is fixed, what is left and why, and whether the node came back clean. Pure: findings in, a document out.
 
 A reboot is never made here, whatever the consent list says: who reboots a node first sees to its jobs. That is for `apply` and
-`upgrade`. The same holds for the pinned kernel, which is nothing without its reboot.
+`upgrade`. The same holds for the pinned kernel and for a key of Secure Boot, which are nothing without their reboot.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ ROUNDS = 3  # a fixed module brings a device, the device a setting of its own; w
 KNOWN_AREAS = (*(area.name for area in AREAS), "hca")
 KEPT = ("key", "kind", "area", "what", "severity", "disruption")
 WHY = ("cause", "reason", "needs")  # of what is left; ``needs``: the key of what it builds on, where that is the cause
-REBOOTING = "kernel"
+REBOOTING = ("kernel", "secure_boot")
 
 
 class Scope(NamedTuple):
@@ -107,7 +107,7 @@ def reason(finding: Mapping[str, Any], scope: Scope, problem: str = "") -> tuple
         return "state", f"no setting fixes it: {finding.get('why')}"
     if problem:
         return "refused", f"apply refuses the node: {problem}"
-    if disruption == "reboot" or finding.get("area") == REBOOTING:
+    if disruption == "reboot" or finding.get("area") in REBOOTING:
         return "reboot", "needs a reboot"
     return ("consent", f"needs consent to {disruption}") if needs_consent(disruption, scope.consent) else None
 

@@ -5,6 +5,7 @@ DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md)
 kernel and its headers; KERNELS is that with most of the RDMA packages. FABRIC has the distribution's RDMA packages. None of them has a
 package source of its own: what a test installs comes from its own repository. CONTAINERS has FABRIC's packages, podman and docker. QOS
 has FABRIC's packages, lldpad and the stand-in NIC with DCB; DRIFT has nftables as well, and the distribution's package sources.
+SECURE_BOOT boots by UEFI, and has a module that DKMS has not built yet.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from railwright.lab import GRUB, Recipe
+from railwright.lab import GRUB, PLAIN, Recipe
+from railwright.lab.recipe import KERNEL_ARGS
 
 MODULES = Path(__file__).with_name("modules")
 KERNEL_DEB = "/srv/lab/kernel.deb"
@@ -148,3 +150,50 @@ DRIFT: Recipe = replace(
     packages=(*QOS.packages, "nftables"),
     finish=_BUILD_DCB + GRUB.finish,
 )
+
+# What the distributions' own installers put there: shim, signed by Microsoft, starts GRUB, which Debian signed, and that starts Debian's
+# kernel. GRUB's file on the EFI system partition leads to the one in /boot.
+_ESP_MIB = 32
+_EFI = """set -e
+chroot "$1" sh -eu <<'INSIDE'
+export MTOOLS_SKIP_CHECK=1
+esp=/boot/esp.img
+truncate -s $((SIZE - 1))M $esp
+mkfs.vfat -n ESP $esp
+mmd -i $esp ::EFI ::EFI/BOOT ::EFI/debian
+mcopy -i $esp /usr/lib/shim/shimx64.efi.signed ::EFI/BOOT/BOOTX64.EFI
+mcopy -i $esp /usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed ::EFI/BOOT/grubx64.efi
+mcopy -i $esp /usr/lib/shim/mmx64.efi.signed ::EFI/BOOT/mmx64.efi
+cat > /tmp/grub.cfg <<'CFG'
+search --no-floppy --label railwright-lab --set=root
+configfile ($root)/boot/grub/grub.cfg
+CFG
+mcopy -i $esp /tmp/grub.cfg ::EFI/debian/grub.cfg
+rm /tmp/grub.cfg
+kernel=$(basename /boot/vmlinuz-*)
+mkdir -p /boot/grub
+cat > /boot/grub/grub.cfg <<CFG
+set timeout=0
+menuentry Debian {
+linux /boot/$kernel root=/dev/vda1 rw ARGS
+initrd /boot/initrd.img-${kernel#vmlinuz-}
+}
+CFG
+INSIDE
+""".replace("SIZE", str(_ESP_MIB)).replace("ARGS", KERNEL_ARGS)
+_UNSIGNED = """set -e
+chroot "$1" sh -eu <<'INSIDE'
+cp -r /usr/src/gdrdrv-2.5 /srv/unsigned
+make -s -C /lib/modules/*/build M=/srv/unsigned modules
+dkms add gdrdrv/2.5
+INSIDE
+"""
+SECURE_BOOT: Recipe = replace(
+    PLAIN,
+    title="image of the Secure Boot test (shim, signed GRUB, mokutil, kernel headers, DKMS, RDMA packages)",
+    packages=(*PLAIN.packages, "python3-apt", "dkms", "gcc", "make", "linux-headers-amd64", "shim-signed", "grub-efi-amd64-signed",
+              "mokutil", "openssl", "mtools", "dosfstools", *RDMA),
+    files={**PLAIN.files, "/etc/fstab": GRUB.files["/etc/fstab"], **_sources("gdrdrv", "gdrdrv-2.5")},
+    finish=_UNSIGNED + _EFI + PLAIN.finish + _NO_SOURCES,
+    offset=_ESP_MIB * 1024**2,
+)  # fmt: skip

@@ -137,6 +137,10 @@ class Machine:
         # The connection dies with the node: its exit status says nothing.
         argv = lab.ssh_argv(self.node, ["systemctl", "reboot"], state_dir=self.state_dir)
         subprocess.run(argv, capture_output=True, timeout=60, check=False)
+        self.back(before)
+
+    def back(self, before: str) -> None:
+        """Until it is all up again after the boot of this id."""
         deadline = time.monotonic() + BOOT_SECONDS
         while time.monotonic() < deadline:
             try:

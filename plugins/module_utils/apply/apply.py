@@ -130,7 +130,7 @@ def execute(host: Host, op: Op) -> None:
     elif op.kind == "value":
         host.set_value(op.path, op.content)
     elif op.kind == "run":
-        result = host.run(op.argv, timeout=op.seconds)
+        result = host.run(op.argv, op.seconds, op.content or None)
         if not result.ok:
             raise RailwrightError("%s: exit %d: %s" % (" ".join(op.argv), result.rc, (result.err or result.out).strip()[-2000:]))
     else:

@@ -8,6 +8,7 @@ from ..apply.confirm import confirm, notes, outcome, switch_of
 from ..apply.journal import new_run_id
 from ..apply.watchdog import TIMER
 from ..areas.erdma.driver_choice import planned_wire
+from ..areas.kernel.secure_boot import NAME as SECURE_BOOT
 from ..errors import ApplyError, RailwrightError
 from ..host.host import Host
 from ..host.inspected import InspectedHost
@@ -17,7 +18,7 @@ from ..plan.package_steps import downloads, needs_dry_run, package_steps
 from ..plan.plan import Plan, make_plan
 from ..plan.selection import SkippedChange, cut_plan
 from ..spec.model import Spec
-from ..types import as_dicts, change_as_dict
+from ..types import UNENROLLED, as_dicts, change_as_dict
 from .containers import inspect_container_access
 from .gpudirect import explain, needed_source
 
@@ -49,6 +50,7 @@ def change(host: Host, spec: Spec, params: Dict[str, Any], *, applying: bool) ->
         with exclusive(host, wanted=applying):
             inspected = InspectedHost(host)  # with the lock held; an apply inspects the node again
             whole = make_plan(inspected, spec, params["areas"], ancestors_connection_address(host), params["now"])
+            whole = whole if applying or params["only"] is not None or params["consented_only"] else enrolled_first(whole)
             plan, left = cut_plan(inspected, whole, spec.consent, params["only"], consented_only=params["consented_only"])
             result = dict(plan_result(plan, spec), **cut_result(params, plan, left))
             result["notes"] += notes(inspected)
@@ -74,6 +76,13 @@ def change(host: Host, spec: Spec, params: Dict[str, Any], *, applying: bool) ->
     # A plan is a question, not a change; an apply, also in check mode, is one when there is something to do.
     return dict(result, changed=params["mode"] == "apply" and bool(plan.changes), restore_point=applied.restore_point,
                 remaining=[change_as_dict(item) for item in applied.remaining])
+
+
+def enrolled_first(plan: Plan) -> Plan:
+    """No problem that a plan's own steps solve. Who carries it out makes those alone before the others (carry_out.yml of rdma_stack)."""
+    if not any(change.area == SECURE_BOOT for change in plan.changes):
+        return plan
+    return plan._replace(problems=tuple(problem for problem in plan.problems if problem.code != UNENROLLED))
 
 
 def cut_result(params: Dict[str, Any], plan: Plan, left: Sequence[SkippedChange]) -> Dict[str, Any]:

@@ -50,6 +50,7 @@ class Boot(NamedTuple):
     secure_boot: Optional[bool]
     mok_key: Optional[str]
     mok_enrolled: Optional[bool]  # None where Secure Boot is off, too
+    mok_pending: Optional[bool] = None  # it waits for its confirmation at the console
 
     @property
     def running_is_newest(self) -> Optional[bool]:
@@ -60,17 +61,24 @@ class Boot(NamedTuple):
         return next((kernel for kernel in self.kernels if kernel.release == release), None)
 
 
+class Mok(NamedTuple):
+    """The certificate of the key that DKMS signs with (None: there is none), and what shim knows of it: None where that cannot be told, or
+    Secure Boot is off."""
+
+    key: Optional[str]
+    enrolled: Optional[bool]
+    pending: Optional[bool]
+
+
 def observe_boot(host: Host, running: str) -> Boot:
     """``running``: the release of the running kernel."""
     kernels = installed_kernels(host)
     newest = kernels[-1].release if kernels else None
     chosen, source = _chosen(host, kernels)
     secure = secure_boot(host)
-    key = next((path for path in MOK_KEYS if host.exists(path)), None)
-    enrolled = None if not secure else _enrolled(host, key) if key is not None else False
     return Boot(
         running, kernels, newest, chosen or newest, source if chosen else "newest installed kernel",
-        tuple((host.line("/proc/cmdline") or "").split()), secure, key, enrolled)
+        tuple((host.line("/proc/cmdline") or "").split()), secure, *observe_mok(host, secure))
 
 
 def boot_facts(boot: Boot) -> Dict[str, Any]:
@@ -85,6 +93,7 @@ def boot_facts(boot: Boot) -> Dict[str, Any]:
         "cmdline": list(boot.cmdline),
         "secure_boot": boot.secure_boot,
         "mok_enrolled": boot.mok_enrolled,
+        "mok_pending": boot.mok_pending,
     }
 
 
@@ -167,13 +176,18 @@ def secure_boot(host: Host) -> Optional[bool]:
     return value[4] == 1 and not (shim is not None and len(shim) == _VARIABLE and shim[4] == 1)
 
 
-def _enrolled(host: Host, key: str) -> Optional[bool]:
+def observe_mok(host: Host, secure: Optional[bool]) -> Mok:
     """mokutil's exit status has changed over its versions; its words have not. A key that waits for the next boot is not enrolled yet."""
+    key = next((path for path in MOK_KEYS if host.exists(path)), None)
+    if not secure or key is None:
+        return Mok(key, False if secure else None, False if secure else None)
     answer = host.run(("mokutil", "--test-key", key), 10.0)
     text = answer.out + answer.err
     if "is already enrolled" in text or "is already in db" in text:
-        return True
-    return False if any(words in text for words in ("is not enrolled", "is already in the enrollment request", "is blocked in")) else None
+        return Mok(key, True, False)
+    pending = "is already in the enrollment request" in text
+    told = pending or "is not enrolled" in text or "is blocked in" in text
+    return Mok(key, False if told else None, pending if told else None)
 
 
 # Options that the running kernel was built with: from /boot, its modules' directory, or the kernel itself.

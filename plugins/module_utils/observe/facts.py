@@ -134,7 +134,8 @@ def _kernel(facts: Mapping[str, Any]) -> str:
     if boot.get("running_is_newest") is False:
         words.append("the next boot starts %s" % boot.get("next"))
     if boot.get("secure_boot"):
-        words.append("Secure Boot on%s" % ("" if boot.get("mok_enrolled") else ", DKMS's key not enrolled"))
+        key = ", DKMS's key waits for the console" if boot.get("mok_pending") else ", DKMS's key not enrolled"
+        words.append("Secure Boot on" + ("" if boot.get("mok_enrolled") else key))
     return "; ".join(words)
 
 

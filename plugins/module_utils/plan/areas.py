@@ -12,7 +12,7 @@ from typing import Any, Callable, List, NamedTuple, Tuple
 from ..areas.erdma import erdma
 from ..areas.firewall import firewall
 from ..areas.gpu import containers, cuda, gdrcopy, gpu_driver, gpudirect
-from ..areas.kernel import kernel, kernel_modules
+from ..areas.kernel import kernel, kernel_modules, secure_boot
 from ..areas.nccl import aiacc, environment, library, mpi
 from ..areas.network import ipoib, network, rxe
 from ..areas.qos import roce_qos
@@ -47,6 +47,7 @@ def area(module: ModuleType, severity: str, *, needs: Tuple[str, ...] = ()) -> A
 # What breaks jobs now is critical, what slows them or breaks at the next boot is major.
 AREAS: Tuple[Area, ...] = (
     area(repositories, MINOR),  # the next installation may be another one
+    area(secure_boot, MAJOR),  # nothing that is built now would load
     area(kernel, MAJOR),  # jobs run; what is built for the pinned one does not fit
     area(packages, MAJOR),
     area(dkms, CRITICAL),  # modules for the running kernel

@@ -97,6 +97,12 @@ SITE = (
         "is.", "usual practice (kernel and headers before the stack); LSR and AZ (the stack is built for one kernel)",
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}$", form="a kernel release as `uname -r` prints it, in quotes",
         example="6.1.0-48-amd64"),
+    Key("rdma_mok_password_hash", "str", None,
+        "One-time password, as its SHA-512 hash (`mokutil --generate-hash`), by which whoever sits at a node's console confirms the key "
+        "that DKMS signs modules with. Set, apply has that key enrolled on nodes with Secure Boot, with consent to secure_boot. Keep it in "
+        "a vault.", "mokutil(1): --hash-file; choice: a password that nobody but the operator ever has",
+        pattern=r"^\$6\$[A-Za-z0-9./]{1,16}\$[A-Za-z0-9./]{86}$",
+        form="a hash of SHA-512 as `mokutil --generate-hash` prints it ($6$salt$hash), in quotes"),
     Key("rdma_confirm_timeout_s", "int", 120,
         "How long a node waits, after a change of its networking (MTU, addresses, routes, QoS, firewall), for the controller to confirm it "
         "over a fresh connection. Without it the node takes the change back by itself.", "netplan-try(8): 120 seconds", minimum=20,

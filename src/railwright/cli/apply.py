@@ -24,7 +24,7 @@ Examples:
 
 CONSENT_HELP = (
     "Disruption classes to allow in this run, in place of the inventory's list: restart, link, repair, "
-    "downgrade, reload, storage, management, firmware, reboot."
+    "downgrade, reload, storage, management, secure_boot, firmware, reboot."
 )
 Consent = Annotated[str | None, option("--consent", metavar="CLASS,...", help=CONSENT_HELP)]
 

@@ -137,6 +137,9 @@ DISK = "8G"
 NEEDED_BYTES = 4 * 1024**3
 BUILD_TIMEOUT = 1800
 SECTOR = 512
+# The EFI system partition of a recipe that makes one, as a file of its root, and where it goes on the disk.
+ESP = "/boot/esp.img"
+ESP_OFFSET = 1024**2
 
 
 @dataclass(frozen=True)
@@ -269,25 +272,37 @@ if [ "$4" -eq 0 ]; then
 else
     # GRUB 2.06 does not read a file system with that feature, which mkfs may have in its defaults.
     "$3" -q -F -L railwright-lab -O ^metadata_csum_seed -E "offset=$4" -d root base.img "$(( ($(stat -c %s base.img) - $4) / 1024 ))k"
-    test "$(stat -c %s root/boot/grub/i386-pc/core.img)" -le "$(( $4 - 512 ))"
-    dd if=root/boot/grub/i386-pc/boot.img of=base.img bs=440 count=1 conv=notrunc status=none
-    dd if=root/boot/grub/i386-pc/core.img of=base.img bs=512 seek=1 conv=notrunc status=none
+    if [ -f "root$5" ]; then
+        test "$(( $(stat -c %s "root$5") + $6 ))" -le "$4"
+        dd if="root$5" of=base.img bs="$6" seek=1 conv=notrunc status=none
+    else
+        test "$(stat -c %s root/boot/grub/i386-pc/core.img)" -le "$(( $4 - 512 ))"
+        dd if=root/boot/grub/i386-pc/boot.img of=base.img bs=440 count=1 conv=notrunc status=none
+        dd if=root/boot/grub/i386-pc/core.img of=base.img bs=512 seek=1 conv=notrunc status=none
+    fi
 fi
 rm -rf root essential* customize*
 """
-    _logged([*prefix, "sh", "-c", script, "sh", str(work), DISK, tools.tool("mkfs.ext4"), str(recipe.offset)], log)
+    _logged([*prefix, "sh", "-c", script, "sh", str(work), DISK, tools.tool("mkfs.ext4"), str(recipe.offset), ESP, str(ESP_OFFSET)], log)
     if recipe.boots_itself:
         _partition(work / "base.img", recipe.offset)
 
 
 def _partition(disk: Path, offset: int) -> None:
-    """One bootable Linux partition from offset to the end, in an MBR: all that GRUB's i386-pc flavour asks for."""
-    first, sectors = offset // SECTOR, (disk.stat().st_size - offset) // SECTOR
-    # Cylinders, heads and sectors at their limit: the value that says "inspect the sector numbers instead".
-    entry = struct.pack("<B3sB3sII", 0x80, b"\xfe\xff\xff", 0x83, b"\xfe\xff\xff", first, sectors)
+    """One bootable Linux partition from offset to the end, in an MBR: all that GRUB's i386-pc flavour asks for. Where there is room
+    before it, an EFI system partition takes that: firmware reads it from an MBR too."""
+    entries = _entry(0x80, 0x83, offset, disk.stat().st_size)
+    if offset > ESP_OFFSET:
+        entries += _entry(0, 0xEF, ESP_OFFSET, offset)
     with disk.open("r+b") as handle:
         handle.seek(440)
-        handle.write(secrets.token_bytes(4) + bytes(2) + entry + bytes(48) + b"\x55\xaa")
+        handle.write(secrets.token_bytes(4) + bytes(2) + entries.ljust(64, b"\0") + b"\x55\xaa")
+
+
+def _entry(flag: int, kind: int, start: int, end: int) -> bytes:
+    # Cylinders, heads and sectors at their limit: the value that says "inspect the sector numbers instead".
+    limit = b"\xfe\xff\xff"
+    return struct.pack("<B3sB3sII", flag, limit, kind, limit, start // SECTOR, (end - start) // SECTOR)
 
 
 def _logged(argv: list[str], log: Path) -> None:

@@ -142,6 +142,8 @@ class Monitor:
 
 
 MEMORY_MB = 1024
+# Where Debian and Ubuntu keep UEFI firmware for QEMU (package ovmf).
+OVMF = Path("/usr/share/OVMF")
 DIRECT_ARGS = f"root=/dev/vda rw {KERNEL_ARGS}"
 POWER_OFF_SECONDS = 60.0
 SNAPSHOT_SECONDS = 300.0
@@ -153,9 +155,10 @@ def argv(state: LabState, node: Node, image: Image, loadvm: str | None = None) -
     forward = f"hostfwd=tcp:127.0.0.1:{node.ssh_port}-:22"
     command = [
         tools.tool("qemu-system-x86_64"), "-name", f"railwright-{node.name}", *processor(state), *chipset(state.hardware),
+        *firmware(state, node),
         "-m", str(MEMORY_MB), "-nodefaults", "-display", "none", "-daemonize", "-pidfile", str(pid_file(state, node)),
         *([] if state.offset else ["-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", DIRECT_ARGS]),  # GRUB's choice
-        "-chardev", f"file,id=console,append=on,path={net.escape(directory / 'console.log')}", "-serial", "chardev:console",
+        "-chardev", console_argument(state, node), "-serial", "chardev:console",
         "-qmp", f"unix:{net.escape(monitor_path(state, node))},server=on,wait=off",
         # The disk is disposable: a crash of the controller may cost it, and nothing waits for fsync.
         "-drive", f"file={net.escape(directory / 'disk.qcow2')},if=virtio,format=qcow2,cache=unsafe,discard=unmap",
@@ -175,13 +178,37 @@ def processor(state: LabState) -> list[str]:
 
 def chipset(hardware: Hardware) -> list[str]:
     """Board, IOMMU and DMI texts. The IOMMU has to be there before the devices behind it."""
-    argv = ["-machine", "q35"] if hardware.pcie else []
+    board = "q35,smm=on" if hardware.secure_boot else "q35"
+    argv = ["-machine", board] if hardware.pcie or hardware.secure_boot else []
     if hardware.iommu:
         argv += ["-device", "intel-iommu"]
     if hardware.bare_metal:
         for number, text in ((0, "vendor"), (1, "manufacturer"), (3, "manufacturer")):
             argv += ["-smbios", f"type={number},{text}=railwright lab"]
     return argv
+
+
+def firmware(state: LabState, node: Node) -> list[str]:
+    """The flash that UEFI lies in and the one that it keeps its variables in: only System Management Mode may write to that one."""
+    if not state.hardware.secure_boot:
+        return []
+    drives = (f"file={OVMF}/OVMF_CODE_4M.secboot.fd,format=raw,readonly=on", f"file={net.escape(variables(state, node))},format=qcow2")
+    secure = ["-global", "driver=cfi.pflash01,property=secure,value=on"]
+    return [*secure, *(word for unit, drive in enumerate(drives) for word in ("-drive", f"if=pflash,unit={unit},{drive}"))]
+
+
+def variables(state: LabState, node: Node) -> Path:
+    return state.paths.node(node.name) / "variables.qcow2"
+
+
+def console_argument(state: LabState, node: Node) -> str:
+    """The serial console: all that it says goes into console.log, and who connects to its socket can type."""
+    log = net.escape(state.paths.node(node.name) / "console.log")
+    return f"socket,id=console,server=on,wait=off,path={net.escape(console_path(state, node))},logfile={log},logappend=on"
+
+
+def console_path(state: LabState, node: Node) -> Path:
+    return Path(state.socket_dir) / f"{node.name}.tty"
 
 
 def pid_file(state: LabState, node: Node) -> Path:

@@ -8,7 +8,7 @@ import shutil
 import uuid
 from pathlib import Path
 
-from railwright.lab import tools
+from railwright.lab import machine, tools
 from railwright.lab.image import Image
 from railwright.lab.state import LabPaths, LabState, Node, write_atomic
 from railwright.lab.tools import LabError
@@ -53,6 +53,10 @@ def make_disk(state: LabState, node: Node, image: Image) -> None:
     base.chmod(0o600)
     _inject(base, directory, _files(state, node), state.offset)
     tools.run_tool(["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(base), "-F", "raw", str(overlay)])
+    if state.hardware.secure_boot:
+        # qcow2, as a snapshot of a machine has all that the machine can write to.
+        tools.run_tool(["qemu-img", "convert", "-q", "-f", "raw", "-O", "qcow2", str(machine.OVMF / "OVMF_VARS_4M.ms.fd"),
+                        str(machine.variables(state, node))])  # fmt: skip
 
 
 def _files(state: LabState, node: Node) -> dict[str, tuple[str, int]]:

@@ -95,6 +95,8 @@ class Hardware:
     iommu: bool = False
     # No hypervisor in CPUID and DMI: what a machine does only on bare metal, it does here.
     bare_metal: bool = False
+    # UEFI firmware that has Secure Boot on, with Microsoft's keys; for a recipe with an EFI system partition.
+    secure_boot: bool = False
 
     def words(self) -> list[str]:
         """Names of the options that are on."""

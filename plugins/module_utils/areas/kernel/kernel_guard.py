@@ -9,7 +9,7 @@ reboot first. With a pin the area ``kernel`` sees to both.
 from typing import List, Optional
 
 from ...observe.boot import Boot
-from ...types import Platform, Problem
+from ...types import UNENROLLED, Platform, Problem
 
 
 def headers_package(platform: Platform, kernel: str) -> Optional[str]:
@@ -47,9 +47,12 @@ def _secure_boot(area: str, boot: Boot) -> List[Problem]:
         return []
     if boot.mok_key is None:
         state = "there is no key yet that DKMS could sign with"
+    elif boot.mok_pending:
+        state = "%s waits for its confirmation at the console" % boot.mok_key
     elif boot.mok_enrolled is None:
         state = "whether %s is enrolled cannot be told (mokutil is missing or failed)" % boot.mok_key
     else:
         state = "%s is not enrolled" % boot.mok_key
     return [Problem(area, "Secure Boot", "is on, and %s: the kernel would refuse every module that is built here. Enrol the key "
-                    "(mokutil --import, then confirm at the console on the next boot) or turn Secure Boot off" % state)]
+                    "(with rdma_mok_password_hash apply puts it forward; by hand: mokutil --import; then confirm at the console on the "
+                    "next boot) or turn Secure Boot off" % state, UNENROLLED)]

@@ -150,6 +150,9 @@ def _secure_boot(where: VerdictSubject, boot: Mapping[str, Any], modules: Mappin
         (not on, "pass", None, "off", "Secure Boot is off: any module loads"),
         (enrolled is None, "unknown", "DKMS's key enrolled", None, UNREADABLE % "whether DKMS's key is enrolled (mokutil)"),
         (enrolled, "pass", "enrolled", "enrolled", "Secure Boot is on and the key that DKMS signs with is enrolled"),
+        (boot.get("mok_pending"), "fail", "enrolled", "pending", (
+            "Secure Boot is on and the key that DKMS signs with waits to be enrolled, its modules do not load: reboot, and confirm it at "
+            "the console")),
         (True, "fail", "enrolled", "not enrolled", (
-            "Secure Boot is on and the key that DKMS signs with is not enrolled, its modules do not load: mokutil --import, confirm at "
-            "boot")))
+            "Secure Boot is on and the key that DKMS signs with is not enrolled, its modules do not load: rdma_mok_password_hash and "
+            "apply, or mokutil --import; then confirm it at the console")))
