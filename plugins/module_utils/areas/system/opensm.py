@@ -36,8 +36,8 @@ VENDORS_UNIT = "opensmd.service"  # of an init script; MLNX_OFED's package and g
 UMAD = "/sys/class/infiniband_mad/abi_version"  # the ConditionPathExists of Debian's unit
 SELDOM = "network-online.target.wants"
 # ``disable`` would take Debian's own link away as well.
-WANTED = run(("systemctl", "add-wants", TARGET, UNIT), (("rm", "-f", "--", "%s/%s.wants/%s" % (DIRECTORY, TARGET, UNIT)),
-                                                       ("systemctl", "daemon-reload")))
+WANTED = run(("systemctl", "add-wants", TARGET, UNIT),
+             (("rm", "-f", "--", "%s/%s.wants/%s" % (DIRECTORY, TARGET, UNIT)), ("systemctl", "daemon-reload")))
 WHY = "an InfiniBand port stays INIT until a subnet manager has configured it"
 SOURCE = "opensm(8); inventory: network_opensm, group opensm"
 

@@ -167,7 +167,7 @@ def test_what_may_be_somebody_elses_is_not_run(
     damage(path)
     said, answer = asked(path.with_suffix(""), SOURCES)
     assert (said, answer["spec"], answer["call"]) == ("send", {"a": 1}, {"b": 2})
-    monkeypatch.setattr(host, "run", lambda argv, **named: Host.run(host, (*argv[:-1], host.path(argv[-1])), **named))
+    monkeypatch.setattr(host, "run", lambda argv, *rest, **named: Host.run(host, (*argv[:-1], host.path(argv[-1])), *rest, **named))
     (change,) = planned(host, spec)
     assert change.before is None
     journal = applied(host, spec)
