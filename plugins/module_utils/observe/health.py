@@ -106,7 +106,7 @@ def observe_mounts(host: Host) -> Dict[str, Any]:
 
 
 def observe_disks(host: Host) -> List[Dict[str, Any]]:
-    """File systems that a node cannot do without and that take nothing: ``full`` or ``read-only``. Nothing is known of a captured tree."""
+    """File systems that a node cannot do without and that take nothing of a user's: ``full`` or ``read-only``. Not of a captured tree."""
     found: List[Dict[str, Any]] = []
     for place in PLACES if host.live else ():
         state = host.filesystem(place)
@@ -114,6 +114,6 @@ def observe_disks(host: Host) -> List[Dict[str, Any]]:
             continue
         if state.f_flag & READ_ONLY:
             found.append({"place": place, "state": "read-only"})
-        elif (state.f_blocks and not state.f_bfree) or (state.f_files and not state.f_ffree):
+        elif (state.f_blocks and not state.f_bavail) or (state.f_files and not state.f_ffree):
             found.append({"place": place, "state": "full"})
     return found
