@@ -18,7 +18,7 @@ from ..formats.masking import masked
 from ..formats.outside import json_object, mapping
 from ..formats.secrets import fit_answer, fit_to_leave
 from ..host.hasty import EACH, HastyHost
-from ..host.host import STUCK, Host
+from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..host.recording import RecordingHost
 from ..host.run import HANGS, MADE, in_child
@@ -116,8 +116,8 @@ def judge_hurry(node: str, host: HastyHost) -> List[Verdict]:
     found = []
     for tool, result in sorted(host.hung.items()):
         where = VerdictSubject(node, None, None, tool)
-        why = result.err if result.rc == STUCK else "%s; it was ended" % result.err
-        found.append(verdict(CHECK, where, "fail" if result.rc == STUCK else "warn", READS, None, why))
+        why = result.err if result.stuck else "%s; it was ended" % result.err
+        found.append(verdict(CHECK, where, "fail" if result.stuck else "warn", READS, None, why))
     if host.late:
         where = VerdictSubject(node, None, None, "commands")
         found.append(verdict(CHECK, where, "warn", READS, None, "not asked, as the time was over: %s" % ", ".join(sorted(set(host.late)))))

@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Optional, Sequence
 
 from .host import READ_LIMIT, Host, Result, search_environment
 from .run import run_bounded
-from .write import OUTPUT_LIMIT, STUCK
+from .write import OUTPUT_LIMIT
 
 EACH = 5.0  # seconds of one command
 PATIENCE = 0.5  # seconds for it to end when asked, and when killed
@@ -41,6 +41,6 @@ class HastyHost(Host):
             return Result(124, "", "%s: not asked, the time was over" % argv[0])
         self._tell("running %s" % argv[0])
         result = run_bounded(argv, search_environment(), seconds, stdin, limit, PATIENCE)
-        if result.rc in (124, STUCK):
+        if result.rc == 124:
             self.hung[argv[0]] = result
         return result

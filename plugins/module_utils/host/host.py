@@ -22,9 +22,9 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from ..errors import RailwrightError
 from .run import run_bounded
-from .write import CUT, OUTPUT_LIMIT, STUCK, Result, Snapshot, Writer
+from .write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer
 
-__all__ = ["CUT", "STUCK", "Host", "Result", "Snapshot", "TreeHost", "recording_name"]
+__all__ = ["CUT", "Host", "Result", "Snapshot", "TreeHost", "recording_name"]
 
 READ_LIMIT = 4 * 1024 * 1024  # no file that we judge is larger; a runaway proc file must not fill memory
 NAMES_LIMIT = 200 * 1024  # of a directory: whoever fills his own must not fill our memory

@@ -17,7 +17,7 @@ import time
 import traceback
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from .write import CUT, STUCK, Result
+from .write import CUT, Result
 
 ASKED_SECONDS = 2.0  # for what was asked to end to give back what it holds
 KILLED_SECONDS = 2.0  # for what was killed to be gone. A device that hangs keeps even that
@@ -36,7 +36,7 @@ def run_bounded(
 
     What has said more than ``limit`` bytes on one of its streams is ended, and nothing of it is kept: half of an answer is no answer.
     ``patience``: seconds in which what was asked to end may do so, and again in which what was killed may. What does not even then, as
-    in a driver that waits for a dead device, is left alone: ``STUCK``.
+    in a driver that waits for a dead device, is left alone: ``stuck``.
     """
     try:
         process = subprocess.Popen(
@@ -51,8 +51,8 @@ def run_bounded(
         return Result(CUT, "", "%s: said more than %d bytes and was ended" % (argv[0], limit))
     out, err = talk.text(process.stdout), talk.text(process.stderr)
     if not over and process.poll() is None:
-        process.returncode = STUCK  # nobody waits for it any more, and Popen must not warn about that
-        return Result(STUCK, out, "%s: no answer in %g s, and SIGKILL does not end it: %s" % (argv[0], timeout, waiting(process.pid)))
+        process.returncode = 124  # nobody waits for it any more, and Popen must not warn about that
+        return Result(124, out, "%s: no answer in %g s, and SIGKILL does not end it: %s" % (argv[0], timeout, waiting(process.pid)), True)
     return Result(process.returncode, out, err) if over else Result(124, out, "%s: no answer in %g s" % (argv[0], timeout))
 
 

@@ -29,16 +29,16 @@ TEMPORARY = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")  # as mkstemp calls 
 
 OUTPUT_LIMIT = 16 * 1024 * 1024  # bytes of one stream of a command: some hundred times what we ask for
 CUT = 125
-STUCK = -1000  # no signal has that number
 
 
 class Result(NamedTuple):
     """What a command did. ``rc`` is 127 when it does not exist, 124 when it ran out of time, and ``CUT`` when it said more than we take:
-    then ``out`` is empty, and ``err`` says so in one line. ``STUCK``: it did not end in time, and nothing ends it."""
+    then ``out`` is empty, and ``err`` says so in one line. ``stuck``: it ran out of time, and nothing ends it."""
 
     rc: int
     out: str
     err: str
+    stuck: bool = False
 
     @property
     def ok(self) -> bool:

@@ -13,7 +13,7 @@ from ..host.host import Host
 from ..types import Gpu, Identity
 from .devices import PCI_DEVICES, linked_name
 from .modules import running_modules
-from .nvidia_smi import PERSISTENCE, SMI_SECONDS, smi_rows
+from .nvidia_smi import GPU_LINE, PERSISTENCE, SMI_SECONDS, smi_rows
 from .packages import query_packages
 from .processes import unit_active
 
@@ -61,7 +61,6 @@ HOPPER = "0x2300"  # the first device id of GPUs that say something of the NVLin
 IMEX_CHANNELS = "/dev/nvidia-caps-imex-channels"
 MOST_NVLINKS = 64
 # "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)", below it "Link 0: 26.562 GB/s" or "Link 1: <inactive>".
-_SMI_GPU = re.compile(r"GPU [0-9]{1,3}: [^()]{1,100} \(UUID: (GPU-[0-9a-f-]{36})\)\Z")
 _SMI_LINK = re.compile(r"\s{0,8}Link [0-9]{1,3}: ([0-9]{1,4}(?:\.[0-9]{1,6})?) GB/s\Z")
 _NVRM = "NVRM version: "
 _NUMBERED = re.compile(r"(?<=[ \t]{2})[0-9]+(?:\.[0-9]+)+(?=\s)")
@@ -149,7 +148,7 @@ def nvlinks_up(host: Host) -> Dict[str, List[float]]:
     found: Dict[str, List[float]] = {}
     rates: List[float] = []
     for line in answer.out.splitlines() if answer.ok else ():
-        gpu, link = _SMI_GPU.match(line), _SMI_LINK.match(line)
+        gpu, link = GPU_LINE.match(line), _SMI_LINK.match(line)
         if gpu is not None:
             rates = found.setdefault(gpu.group(1), [])
         elif link is not None and len(rates) < MOST_NVLINKS:

@@ -14,7 +14,7 @@ from ..formats.sysfs_values import pci_address, token
 from ..host.host import Host
 from ..types import Gpu
 from .devices import PCI_DEVICES, linked_name
-from .nvidia_smi import PERSISTENCE, query
+from .nvidia_smi import GPU_LINE, PERSISTENCE, query
 
 QUERY = ("nvidia-smi", "-q", "-x")
 ERRORS = ("nvidia-smi", "nvlink", "-e")
@@ -58,7 +58,6 @@ REASONS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_
 _REASON_PLACES = tuple((name, tuple(form % name for form in ("clocks_event_reasons/clocks_event_reason_%s",
                                                              "clocks_throttle_reasons/clocks_throttle_reason_%s"))) for name in REASONS)
 _NOTHING = ("", "N/A", "[N/A]", "Not Supported", "Requested functionality has been deprecated")
-_SMI_GPU = re.compile(r"GPU [0-9]{1,3}: [^()]{1,100} \(UUID: (GPU-[0-9a-f-]{36})\)\Z")
 _SMI_ERRORS = re.compile(r"\s{0,8}Link [0-9]{1,3}: (Replay|Recovery|CRC) Errors: ([0-9]{1,18})\Z")
 
 
@@ -142,7 +141,7 @@ def nvlink_errors(text: str) -> Dict[str, Dict[str, int]]:
     found: Dict[str, Dict[str, int]] = {}
     current: Dict[str, int] = {}
     for line in text.splitlines():
-        gpu, errors = _SMI_GPU.match(line), _SMI_ERRORS.match(line)
+        gpu, errors = GPU_LINE.match(line), _SMI_ERRORS.match(line)
         if gpu is not None and len(found) < GPUS:
             current = found.setdefault(gpu.group(1), {})
         elif errors is not None:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """nvidia-smi, asked for fields of every GPU. One that fell off the bus can make it hang, so it has a short limit."""
 
+import re
 from typing import List, Optional, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
 
 PERSISTENCE = ("pci.bus_id", "persistence_mode")
+GPU_LINE = re.compile(r"GPU [0-9]{1,3}: [^()]{1,100} \(UUID: (GPU-[0-9a-f-]{36})\)\Z")  # above the rows of its NVLinks
 SMI_SECONDS = 30.0  # initialises every GPU first when nothing keeps the driver awake: 2 s each
 
 
