@@ -14,6 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 
 from .cluster_addresses import cluster_addresses
 from .node_code import code_digest
+from .spec.nobody import agent_derived
 from .spec.schema import BY_NAME
 from .spec.validate import build_spec
 
@@ -31,7 +32,9 @@ def host_spec(templar: Any, task_vars: dict[str, Any]) -> Spec:
     if spec is None or errors:
         lines = "; ".join(f"{item.key}: {item.value!r}: {item.message}; allowed: {item.allowed}" for item in errors)
         raise AnsibleActionFail(f"the inventory is not valid for {host}; nothing was changed: {lines}")
-    return Spec({**spec.as_dict(), "firewall_derived": cluster_addresses(task_vars), "code_derived": NODE_CODE})
+    return Spec({
+        **spec.as_dict(), "firewall_derived": cluster_addresses(task_vars), "code_derived": NODE_CODE, "agent_derived": agent_derived(spec),
+    })
 
 
 def _value(templar: Any, name: str, raw: Any) -> Any:

@@ -11,18 +11,14 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import inspection
-from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import needed_files
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from railwright import __version__
 from railwright.events import HostOutcome
 from railwright.exitcodes import InputError
 
 MODULE = "rdma_check"
-# What a Spec must have and nobody wishes: the node's own fabric, rails and stack take their place there (checks/wishless.py).
-NOBODYS = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_qos_profile": "none", "roce_qos_manage": False, "firewall_manage": False,
-           "pci_tuning_acs": "keep"}
 PACKAGE = "railwright_node"
 MAIN = """# SPDX-License-Identifier: GPL-3.0-or-later
 # railwright {version}: `railwright check --emit` wrote this. Python 3.6 or newer, and nothing else.
@@ -45,14 +41,6 @@ class Host(NamedTuple):
     address: str
 
 
-def wish() -> Spec:
-    """Raises InputError, which a test keeps from happening."""
-    spec, findings = build_spec(NOBODYS, "")
-    if spec is None:
-        raise InputError(f"the wishes of nobody are wrong: {findings[0].message}")
-    return spec
-
-
 def hosts_of(names: Sequence[str]) -> list[Host]:
     """Raises InputError."""
     found = []
@@ -67,7 +55,7 @@ def hosts_of(names: Sequence[str]) -> list[Host]:
 def ask_here(mode: str, node: str) -> Outcomes:
     """This machine, as whoever we are: the same body, and the same gate, as a node over ssh."""
     call = {"module": MODULE, "given": {"mode": mode, "node": node}, "derived": {}}
-    result = passed(NAMESPACE + MODULE, mode, inspection.answer(wish().as_dict(), call))
+    result = passed(NAMESPACE + MODULE, mode, inspection.answer(nobodys_spec().as_dict(), call))
     if result.get("failed"):
         return {node: HostOutcome(node, "failed", message=str(result.get("msg") or "it gave no reason"))}, []
     return {node: HostOutcome(node, overview=result.get("overview"), bundle=result.get("bundle"))}, result.get("verdicts", [])
@@ -76,7 +64,7 @@ def ask_here(mode: str, node: str) -> Outcomes:
 def one_file() -> bytes:
     """The node's half as a zip that Python runs: no import leads out of it."""
     files = {f"{PACKAGE}/{name}": text for name, text in needed_files(("__init__.py", "entry/__init__.py", "entry/alone.py")).items()}
-    files["__main__.py"] = MAIN.format(version=__version__, package=PACKAGE, values=wish().as_dict())
+    files["__main__.py"] = MAIN.format(version=__version__, package=PACKAGE, values=nobodys_spec().as_dict())
     room = io.BytesIO(b"#!/usr/bin/env python3\n")
     room.seek(0, io.SEEK_END)
     with zipfile.ZipFile(room, "a", zipfile.ZIP_DEFLATED) as archive:

@@ -28,6 +28,7 @@ TITLES = {
     "network": "Set address, MTU, IPoIB and subnet manager of every rail, now and after a reboot",
     "firewall": "Let the cluster's nodes through a firewall that runs",
     "roce_qos": "Make the host's side of lossless RoCE what the QoS profile says",
+    "agent": "Run the agent that looks each minute whether a node is healthy",
     "host_tuning": "Set limits, sysctls, CPU governor and NUMA balancing",
     "containers": "Give containers the GPUs of a node",
     "ssh_mesh": "Let the job user log into every node from every node",

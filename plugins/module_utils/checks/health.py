@@ -51,20 +51,23 @@ class Node(NamedTuple):
 def judge_health(seen: Inspection) -> List[Verdict]:
     """Nothing is said of facts that have no such section: a document that somebody kept."""
     health = seen.facts.get("health")
-    if not isinstance(health, dict):
-        return []
-    node = _node(seen.facts, health)
+    return health_verdicts(seen.node, seen.facts, health, bool(seen.identity.nvswitches)) if isinstance(health, dict) else []
+
+
+def health_verdicts(name: str, facts: Mapping[str, Any], health: Mapping[str, Any], switched: bool) -> List[Verdict]:
+    """``switched``: whether the node has NVSwitches."""
+    node = _node(facts, health)
     signs, looked = log_signs(node)
-    signs += aer_signs(node) + memory_signs(node) + port_signs(node) + node_signs(node) + gpu_signs(seen.facts, health)
+    signs += aer_signs(node) + memory_signs(node) + port_signs(node) + node_signs(node) + gpu_signs(facts, health)
     looked += [check for check, there in (
         ("pci.aer", (health.get("aer") or {}).get("read")), ("node.memory", health.get("memory")),
         ("node.nfs", (health.get("mounts") or {}).get("asked")), ("node.clock", health.get("clock") is not None),
         ("port.optics", any((port.get("module") or {}).get("limits") for port in health.get("ports") or [])),
         ("port.fec", len([port for port in health.get("ports") or [] if port.get("fec")]) > 1),
     ) if there]
-    looked += gpu_looked(seen.facts, health)
-    return verdicts_of(seen.node, [sign for sign in signs if _own(sign, node)],
-                       [check for check in dict.fromkeys(looked) if _concerned(check, seen, node)])
+    looked += gpu_looked(facts, health)
+    return verdicts_of(name, [sign for sign in signs if _own(sign, node)],
+                       [check for check in dict.fromkeys(looked) if _concerned(check, node, switched)])
 
 
 def _own(sign: Sign, node: Node) -> bool:
@@ -73,11 +76,11 @@ def _own(sign: Sign, node: Node) -> bool:
         sign.check != "gpu.xid" or not node.recovery or sign.subject in map(gpu_subject, node.recovery)))
 
 
-def _concerned(check: str, seen: Inspection, node: Node) -> bool:
+def _concerned(check: str, node: Node, switched: bool) -> bool:
     """Of a part that a node has not, nothing is said, and in a container nothing of the machine below."""
     if node.container and check.startswith("node."):
         return False
-    parts = {"gpu.xid": node.gpus, "gpu.sxid": seen.identity.nvswitches, "hca.health": node.hcas, "port.flaps": node.hcas}
+    parts: Dict[str, Any] = {"gpu.xid": node.gpus, "gpu.sxid": switched, "hca.health": node.hcas, "port.flaps": node.hcas}
     return bool(parts.get(check, True))
 
 

@@ -8,7 +8,7 @@ the finding. Nothing is changed, and nothing needs root.
 import base64
 import json
 import sys
-from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
 from ..checks.check_report import document, node_lines
 from ..checks.overview import overview
@@ -27,7 +27,7 @@ from ..observe.identity import observe_identity
 from ..observe.nccl import CARRIERS, effective, observe_carriers
 from ..observe.nics import ancestors_connection_address
 from ..rules.comparisons import VerdictSubject, verdict
-from ..types import Verdict, as_dicts
+from ..types import Identity, Verdict, as_dicts
 
 WALL, COMMANDS = 11.5, 9.5  # seconds for everything, and until the last command has ended; what hangs is given two more to end
 PATIENT = 50.0  # until the last command of a bundle, which nobody waits for at a screen
@@ -100,15 +100,20 @@ def judged_in_time(node: str, values: Mapping[str, Any], wall: float = WALL) -> 
 def judged_alone(live: Host, node: str, values: Mapping[str, Any]) -> Dict[str, Any]:
     """``node``: as the controller calls it; '' for the node's own name."""
     host = InspectedHost(live)
-    identity = observe_identity(host, ancestors_connection_address(host) if live.live else None)
-    facts = observe_facts(host, identity)
-    name = node or identity.hostname or "localhost"
+    name, _identity, facts, verdicts = seen_alone(host, node, values)
     conf = mapping(mapping(mapping(facts.get("nccl")).get("conf")).get("variables"))
     jobs = [(CARRIERS[carrier.name], effective(host, carrier, conf)) for carrier in observe_carriers(host) if carrier.variables is not None]
     return {
-        "node": name, "verdicts": as_dicts(judge_without_wish(name, values, identity, facts)),
+        "node": name, "verdicts": as_dicts(verdicts),
         "overview": overview(facts, stack_summary(facts), jobs, not live.live or host.user() == 0),
     }
+
+
+def seen_alone(host: InspectedHost, node: str, values: Mapping[str, Any]) -> Tuple[str, Identity, Dict[str, Any], List[Verdict]]:
+    identity = observe_identity(host, ancestors_connection_address(host) if host.live else None)
+    facts = observe_facts(host, identity)
+    name = node or identity.hostname or "localhost"
+    return name, identity, facts, judge_without_wish(name, values, identity, facts)
 
 
 def judge_hurry(node: str, host: HastyHost) -> List[Verdict]:

@@ -6,7 +6,8 @@ the boot, so a clock that jumps moves nothing. Lines are bounded, and so are the
 """
 
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from collections import Counter
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.kernel_log import ENDS, RULES
 from ..formats.program_output import one_line
@@ -45,7 +46,8 @@ def observe_log(host: Host) -> Dict[str, Any]:
         if older and (not lines or older[0].at < lines[0].at):
             newer = [line for line in lines if line.at > older[-1].at]
             lines, source, why, complete = older + newer, "journalctl", None, older[0].at == 0.0
-    return {"source": source, "why": why, "complete": complete, "since": lines[0].at if lines else None, "events": events_of(lines)}
+    return {"source": source, "why": why, "complete": complete, "since": lines[0].at if lines else None,
+            "until": lines[-1].at if lines else None, "events": events_of(lines)}
 
 
 def lines_of(text: str) -> List[Line]:
@@ -58,11 +60,12 @@ def lines_of(text: str) -> List[Line]:
     return found
 
 
-def events_of(lines: List[Line]) -> List[Dict[str, Any]]:
+def events_of(lines: Sequence[Line], before: Sequence[Mapping[str, Any]] = ()) -> List[Dict[str, Any]]:
     """By the rule and the device, in the order of the log: ``event``, ``device``, ``number``, ``word``, ``count``, ``first``, ``last``,
-    ``times`` (the last ones) and ``text`` of the last line."""
-    found: Dict[Tuple[str, str, Optional[int]], Dict[str, Any]] = {}
-    devices: Dict[str, int] = {}
+    ``times`` (the last ones) and ``text`` of the last line. ``before``: those of earlier lines."""
+    found: Dict[Tuple[str, str, Optional[int]], Dict[str, Any]] = {
+        (event["event"], event["device"], event["number"]): dict(event) for event in before}
+    devices = Counter(event["event"] for event in before)
     for line in lines:
         for rule in RULES:
             match = rule.pattern.match(line.text) if rule.needle in line.text else None
@@ -76,7 +79,7 @@ def events_of(lines: List[Line]) -> List[Dict[str, Any]]:
             if name in ENDS and (ENDS[name], key[1], None) not in found:
                 break
             if key not in found:
-                devices[name] = devices.get(name, 0) + 1
+                devices[name] += 1
                 if devices[name] > DEVICES:
                     break
                 found[key] = {"event": name, "device": key[1], "number": number, "word": "", "count": 0, "first": line.at, "times": []}

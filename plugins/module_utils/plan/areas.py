@@ -17,7 +17,7 @@ from ..areas.nccl import aiacc, environment, library, mpi
 from ..areas.network import ipoib, network, rxe
 from ..areas.qos import roce_qos
 from ..areas.stack import dkms, packages, repositories, stack
-from ..areas.system import cpu, irqs, limits, nic_firmware, node_code, opensm, pci, sysctl
+from ..areas.system import agent, cpu, irqs, limits, nic_firmware, node_code, opensm, pci, sysctl
 from ..host.host import Host
 from ..spec.model import Spec
 from ..types import AT_BOOT, CRITICAL, MAJOR, MINOR, Change, Identity, Problem
@@ -73,6 +73,7 @@ AREAS: Tuple[Area, ...] = (
     area(cpu, MAJOR),
     area(irqs, MAJOR),
     area(node_code, MINOR),  # inspections cost more
+    area(agent, MINOR),  # nobody remembers
     area(environment, MAJOR),
     area(containers, MINOR, needs=("gpu_driver",)),
     area(opensm, CRITICAL, needs=("stack", "kernel_modules")),  # no fabric without one

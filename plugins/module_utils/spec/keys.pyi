@@ -8,8 +8,8 @@ class Keys:
     def __getitem__(self, key: Literal[
         "artifact_pins", "ddp_benchmark_environment", "expect", "host_tuning_sysctls", "nccl_overrides",
         "nccl_tests_baseline", "nccl_tests_environment", "nccl_tests_min_busbw", "nic_firmware_config",
-        "nic_firmware_images", "nic_firmware_versions", "qos_custom", "rdma_stack_offline_package",
-        "rdma_stack_pins", "roce_qos_buffers"]) -> Dict[str, Any]: ...
+        "nic_firmware_images", "nic_firmware_versions", "out_of_service", "qos_custom",
+        "rdma_stack_offline_package", "rdma_stack_pins", "roce_qos_buffers"]) -> Dict[str, Any]: ...
     @overload
     def __getitem__(self, key: Literal[
         "rails"]) -> List[Dict[str, Any]]: ...
@@ -35,7 +35,7 @@ class Keys:
         "ddp_benchmark_processes", "nccl_tests_iterations", "nccl_tests_timeout_s", "nccl_tests_warmup"]) -> Optional[int]: ...
     @overload
     def __getitem__(self, key: Literal[
-        "ai_environment_conda_explicit", "ai_environment_conda_installer",
+        "agent_textfile_directory", "ai_environment_conda_explicit", "ai_environment_conda_installer",
         "ai_environment_conda_installer_sha256", "ai_environment_index_url", "ai_environment_python",
         "ai_environment_requirements", "ai_environment_torch", "ai_environment_wheels", "aiacc_archive",
         "aiacc_url", "artifact_mirror", "bootstrap_interface", "containers_image", "containers_shm_size",
@@ -59,18 +59,22 @@ class Keys:
         "validate_perftest"]) -> bool: ...
     @overload
     def __getitem__(self, key: Literal[
-        "confirm_timeout_s", "ddp_benchmark_batch", "ddp_benchmark_port", "ddp_benchmark_steps",
-        "ddp_benchmark_timeout_s", "ddp_benchmark_warmup", "erdma_route_metric", "host_tuning_nofile", "mtu",
-        "nccl_tests_factor", "pci_tuning_max_read_request", "preflight_max_clock_skew_s",
-        "preflight_min_free_mb", "rdma_stack_lock_wait_s", "reboot_timeout_s", "ssh_mesh_generation",
-        "upgrade_drain_timeout_s", "validate_perftest_iterations", "validate_perftest_message_bytes",
-        "validate_perftest_qps", "validate_perftest_seconds", "validate_ping_peers", "validate_port",
-        "validate_timeout_s"]) -> int: ...
+        "drain_share"]) -> float: ...
     @overload
     def __getitem__(self, key: Literal[
-        "ai_environment_kind", "ai_environment_owner", "ai_environment_path", "aiacc_version", "containers_gpu",
-        "containers_pod_interface", "containers_runtime", "ddp_benchmark_backend", "ddp_benchmark_python",
-        "erdma_driver", "erdma_mode", "erdma_repository", "fabric", "firewall_backend", "gpu_driver_flavour",
+        "agent_flaps", "confirm_timeout_s", "ddp_benchmark_batch", "ddp_benchmark_port", "ddp_benchmark_steps",
+        "ddp_benchmark_timeout_s", "ddp_benchmark_warmup", "drain_leaf_most", "drain_most",
+        "erdma_route_metric", "host_tuning_nofile", "mtu", "nccl_tests_factor", "pci_tuning_max_read_request",
+        "preflight_max_clock_skew_s", "preflight_min_free_mb", "rdma_stack_lock_wait_s", "reboot_timeout_s",
+        "ssh_mesh_generation", "upgrade_drain_timeout_s", "validate_perftest_iterations",
+        "validate_perftest_message_bytes", "validate_perftest_qps", "validate_perftest_seconds",
+        "validate_ping_peers", "validate_port", "validate_timeout_s"]) -> int: ...
+    @overload
+    def __getitem__(self, key: Literal[
+        "agent_hook_without_agent", "agent_mode", "ai_environment_kind", "ai_environment_owner",
+        "ai_environment_path", "aiacc_version", "containers_gpu", "containers_pod_interface",
+        "containers_runtime", "ddp_benchmark_backend", "ddp_benchmark_python", "drain_gate", "erdma_driver",
+        "erdma_mode", "erdma_repository", "fabric", "firewall_backend", "gpu_driver_flavour",
         "gpu_driver_source", "gpudirect_path", "host_tuning_governor", "host_tuning_irqs",
         "host_tuning_memlock", "mpi_install", "nccl_conf_path", "nccl_gid_index", "nccl_install", "nccl_prefix",
         "nccl_profile", "nccl_profile_path", "nccl_tests_install", "nccl_tests_launcher", "nccl_tests_network",

@@ -7,6 +7,7 @@ a file, of a firewall's rule or of a command that runs as root.
 
 import ipaddress
 import re
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -63,7 +64,8 @@ RESERVED = {  # variables of a run that are not the operator's: what ends it, an
 TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 PEERS_FORM = "a network like 192.0.2.0/24, or an address"
 INDEX_FORM = "an http or https URL without user and password in it; pip takes those from the node's netrc"
-KERNEL = "rdma_kernel_version"
+KERNEL, OUT = "rdma_kernel_version", "rdma_out_of_service"
+DAY = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
 KERNEL_FORM = "a kernel release as `uname -r` prints it, like 6.1.0-48-amd64, 6.8.0-85-generic, 5.14.0-570.12.1.el9_6.x86_64"
 KERNEL_WORDS = ("latest", "newest", "auto", "default", "generic", "cloud")
 KERNEL_PACKAGE = re.compile(
@@ -303,6 +305,20 @@ def kernel(value: str, findings: Findings) -> str:
     return value
 
 
+def out_of_service(value: dict[str, Any], findings: Findings) -> dict[str, Any]:
+    """{} or a reason, and what a person adds to it."""
+    wrong = sorted(set(value) - {"reason", "ticket", "until"})
+    texts = [name for name, text in value.items() if not isinstance(text, str) or not text.isprintable() or not 0 < len(text) <= 200]
+    if value and (wrong or texts or "reason" not in value):
+        what = f"has {wrong[0]}" if wrong else f"has no short line of text for {texts[0]}" if texts else "has no reason"
+        findings.error(OUT, value, what, "{}, or {reason: TEXT, ticket: TEXT, until: YYYY-MM-DD}, the last two where you like")
+    elif "until" in value and not DAY.fullmatch(value["until"]):
+        findings.error(f"{OUT}.until", value["until"], "is no day", "YYYY-MM-DD, in quotes")
+    elif value.get("until", "9") < time.strftime("%Y-%m-%d", time.gmtime()):
+        findings.warning(f"{OUT}.until", value["until"], "is past, and the node is still out of service", "another day, or {}")
+    return value
+
+
 # (path, name or place, value, findings) -> the entry of a mapping, or the element of a list
 ENTRY_CHECKS: dict[str, Callable[[str, Any, Any, Findings], Any]] = {
     "host_tuning_sysctls": sysctl, "rdma_stack_pins": package_version, "rdma_artifact_pins": artifact_pin,
@@ -311,7 +327,7 @@ ENTRY_CHECKS: dict[str, Callable[[str, Any, Any, Findings], Any]] = {
     "ssh_mesh_addresses": address, "gpu_driver_imex_nodes": address, "firewall_peers": peer, "ai_environment_extra_index_urls": index,
 }
 WHOLE_CHECKS: dict[str, Callable[[Any, Findings], Any]] = {
-    "rdma_expect": expectations, "rdma_stack_offline_package": offline_package, "rdma_qos_custom": check_custom,
+    OUT: out_of_service, "rdma_expect": expectations, "rdma_stack_offline_package": offline_package, "rdma_qos_custom": check_custom,
     "roce_qos_buffers": check_buffers, "nccl_tests_collectives": once_each("nccl_tests_collectives", "collective", COLLECTIVES),
     "nccl_tests_groups": once_each("nccl_tests_groups", "group", GROUPS), "nccl_tests_baseline": baseline, KERNEL: kernel,
     "ai_environment_index_url": lambda url, findings: index("ai_environment_index_url", 0, url, findings),

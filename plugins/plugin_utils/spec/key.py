@@ -11,7 +11,7 @@ SITE_PREFIX = "rdma_"  # keeps a site key apart from other people's variables; a
 
 ROLES = (
     "preflight", "rdma_stack", "erdma", "gpu_driver", "cuda", "gpudirect", "nic_firmware", "pci_tuning", "network", "firewall", "roce_qos",
-    "host_tuning", "containers", "ssh_mesh", "validate", "ai_environment", "nccl", "mpi", "nccl_tests",
+    "host_tuning", "containers", "ssh_mesh", "validate", "agent", "ai_environment", "nccl", "mpi", "nccl_tests",
     "ddp_benchmark", "aiacc", "upgrade")
 
 

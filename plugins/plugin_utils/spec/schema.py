@@ -12,6 +12,7 @@ docs/reference/sources.md resolves. "choice" marks a default that no source give
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
 
 from .key import ROLES, Key
+from .keys_agent import AGENT, SERVICE
 from .keys_drivers import CUDA, FINGERPRINT, FINGERPRINT_FORM, GPU_DRIVER, GPUDIRECT, NIC_FIRMWARE, PCI_TUNING, URL, URL_FORM
 from .keys_fabric import ERDMA, FIREWALL, ROCE_QOS, SSH_MESH
 from .keys_jobs import AI_ENVIRONMENT, AIACC, CONTAINERS, DDP_BENCHMARK, MPI, NCCL, NCCL_TESTS, UPGRADE
@@ -258,8 +259,8 @@ VALIDATE = (
 )
 
 KEYS: tuple[Key, ...] = (
-    SITE + PREFLIGHT + RDMA_STACK + ERDMA + GPU_DRIVER + CUDA + GPUDIRECT + NIC_FIRMWARE + PCI_TUNING + NETWORK + FIREWALL
-    + ROCE_QOS + HOST_TUNING + NCCL_ENV + CONTAINERS + SSH_MESH + VALIDATE + AI_ENVIRONMENT + NCCL + MPI + NCCL_TESTS
+    SITE + SERVICE + PREFLIGHT + RDMA_STACK + ERDMA + GPU_DRIVER + CUDA + GPUDIRECT + NIC_FIRMWARE + PCI_TUNING + NETWORK + FIREWALL
+    + ROCE_QOS + HOST_TUNING + NCCL_ENV + CONTAINERS + SSH_MESH + VALIDATE + AGENT + AI_ENVIRONMENT + NCCL + MPI + NCCL_TESTS
     + DDP_BENCHMARK + AIACC + UPGRADE)
 BY_NAME: dict[str, Key] = {key.name: key for key in KEYS}  # every name that an inventory may set
 ROLE_KEYS: dict[str, tuple[str, ...]] = {role: tuple(key.name for key in KEYS if key.owner == role) for role in ROLES}

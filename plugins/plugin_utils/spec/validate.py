@@ -77,6 +77,7 @@ def _ruled(given: dict[str, Any], findings: Findings, rails: Rails | None) -> Sp
     checked["rails"] = rails
     checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
     checked["code_derived"] = {}  # likewise
+    checked["agent_derived"] = {}  # nobody's wishes, by which an agent judges: likewise, and only where there is one
     checked["nccl_derived"] = derived(Spec(checked))
     return Spec(checked)
 

@@ -91,9 +91,9 @@ def asked(mode: str, names: Sequence[str], *, sudo: bool) -> "Outcomes":
 def of_tree(sysroot: Path) -> "Outcomes":
     from ansible_collections.railwright.rdma.plugins.module_utils.entry.alone import judged_alone
     from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-    from railwright.check import wish
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 
-    found = judged_alone(TreeHost(captured_tree(sysroot)), "", wish().as_dict())
+    found = judged_alone(TreeHost(captured_tree(sysroot)), "", nobodys_spec().as_dict())
     return {found["node"]: HostOutcome(found["node"], overview=found["overview"])}, found["verdicts"]
 
 

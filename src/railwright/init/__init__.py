@@ -48,6 +48,7 @@ SECTIONS = {
     "containers": "Containers",
     "ssh_mesh": "Passwordless ssh between the nodes",
     "validate": "Validation",
+    "agent": "The agent: what a node remembers of its health",
     "nccl": "NCCL: its variables and its library",
     "mpi": "MPI",
     "nccl_tests": "bench: nccl-tests",

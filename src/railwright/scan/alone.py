@@ -4,7 +4,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from railwright.check import MODULE, Host, Outcomes, wish
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
+from railwright.check import MODULE, Host, Outcomes
 from railwright.events import Echo, HostOutcome, Listener
 from railwright.inventory import ready_plugins
 from railwright.scan.questions import Question, module_step
@@ -18,7 +19,7 @@ def ask_hosts(
 ) -> Outcomes:  # fmt: skip
     """Raises KeyboardInterrupt."""
     ready_plugins()  # of Ansible's ssh and sudo come the options that hold without an inventory
-    spec = wish()
+    spec = nobodys_spec()
     question = Question(MODULE, "Check without an inventory", lambda node, _spec: {"mode": mode, "node": node}, module_step)
     nodes = []
     for host in hosts:

@@ -16,6 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.system.node_
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import boot_text, code_digest, packed_code
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import agent_derived
 from railwright.events import Collector, Echo, Listener, RunOutcome
 from railwright.scan.connection import Connections
 from railwright.scan.dialogue import Command, Dialogue, Heard, Payload, Refused, command_line
@@ -173,7 +174,8 @@ class _Scan:
 
     def _call(self, node: Node) -> dict[str, Any]:
         given = self._question.given(node.name, node.spec)
-        return {"module": self._question.module, "given": given, "derived": {**node.derived, "code_derived": {"digest": code_digest()}}}
+        derived = {**node.derived, "code_derived": {"digest": code_digest()}, "agent_derived": agent_derived(node.spec)}
+        return {"module": self._question.module, "given": given, "derived": derived}
 
     def _spec(self, spec: Spec) -> bytes:
         """Equal hosts share their Spec and stand together, so each is packed once; those of 10,000 nodes are no small thing to keep."""

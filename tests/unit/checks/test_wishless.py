@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_repor
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import NEEDS_WISH
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.alone import answer
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from railwright.check import wish
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec as wish
 from repo import ROOT
 
 TREES = sorted(path.name for path in NODES.iterdir())

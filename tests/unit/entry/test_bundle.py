@@ -20,7 +20,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.host import F
 from ansible_collections.railwright.rdma.plugins.module_utils.host.recording import RecordingHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import LOGIN, SHELLS, SHOW
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import passed
-from railwright.check import archive, wish
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec as wish
+from railwright.check import archive
 from railwright.exitcodes import InputError
 
 SPEC = wish().as_dict()

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What an agent found, until it is cured or somebody says that it is known. Pure.
+
+A finding is a check and a part (its serial number, where it has one). It is cured when the check passes and has not failed for ``CALM``
+seconds; one that a reboot would only hide (``STAYS``) needs a word, or a part with another serial number.
+"""
+
+import zlib
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..catalogue.health import BY_CHECK, FLAP_HOURS
+from ..rules.comparisons import VerdictSubject, verdict
+from ..types import Verdict
+from .counters import DOWNS, Part, beyond
+from .history import HOUR, Moment
+
+CALM = 600.0
+STAYS = ("node.machine_check", "node.memory", "pci.aer", "node.disk")
+BAD = ("fail", "warn")
+OK, LINK, REFUSE = "ok", "link", "refuse"
+MOST = 200  # findings that are kept; cured ones go first
+FLAPS, ERRORS = "port.flaps", "port.errors"
+
+
+class Change(NamedTuple):
+    """``kind``: found, worse, better, cured, known; ``finding``: as it is now."""
+
+    kind: str
+    finding: Dict[str, Any]
+
+
+def flap_verdicts(node: str, parts: Sequence[Part], downs: Sequence[Mapping[str, Any]], moment: Moment, limit: int) -> List[Verdict]:
+    """``downs``: records of links that went down, but for those of our own applies and after boot. One verdict a port that is there."""
+    found = []
+    for part in (part for part in parts if DOWNS in part.counters):
+        recent = [row for row in downs if row.get("part") == part.key and moment.since(dict(row)) <= FLAP_HOURS * HOUR]
+        times = sum(int(row.get("n", 1)) for row in recent)
+        status = "fail" if times >= limit else "warn" if times else "pass"
+        text = "its link went down %d times in %d hours; %s" % (times, FLAP_HOURS, BY_CHECK[FLAPS].todo) if times else "its link stays up"
+        found.append(verdict(FLAPS, VerdictSubject(node, None, None, part.name), status, BY_CHECK[FLAPS].what, "%d downs" % times, text))
+    return found
+
+
+def error_verdicts(node: str, parts: Sequence[Part], grown: Sequence[Mapping[str, Mapping[str, int]]]) -> List[Verdict]:
+    """``grown``: how far the counters of each part grew in the last whole hour, and in this one so far."""
+    found = []
+    for part in (part for part in parts if part.key.startswith("port ")):
+        bad = next(filter(None, (beyond(total.get(part.key) or {}) for total in grown)), [])
+        text = ", ".join("%s grew by %d, beyond %d an hour" % row for row in bad) + ": " + BY_CHECK[ERRORS].todo if bad else "few errors"
+        found.append(verdict(ERRORS, VerdictSubject(node, None, None, part.name), "warn" if bad else "pass", BY_CHECK[ERRORS].what,
+                             bad[0][0] if bad else "", text))
+    return found
+
+
+def merge(known: Dict[str, Dict[str, Any]], verdicts: Sequence[Verdict], parts: Sequence[Part], moment: Moment) -> List[Change]:
+    """Change ``known`` (findings by id) to what these verdicts say; what none of them is about stays as it is."""
+    serials = {part.name: part.key for part in parts}
+    bad = {key_of(item, serials): item for item in verdicts if item.status in BAD}
+    looked = {item.check for item in verdicts if item.status in BAD + ("pass",)}
+    open_keys = {finding["key"]: finding for finding in known.values() if not finding["cured"]}
+    changes = [_seen_again(open_keys[key], item, moment) if key in open_keys else _found(known, key, item, serials, moment)
+               for key, item in bad.items()]
+    changes += [_calm(finding, moment, serials) for key, finding in open_keys.items() if key not in bad and finding["check"] in looked]
+    _forget(known)
+    return [change for change in changes if change is not None]
+
+
+def key_of(item: Verdict, serials: Mapping[str, str]) -> str:
+    return "%s|%s" % (item.check, serials.get(item.subject, item.subject))
+
+
+def _found(known: Dict[str, Dict[str, Any]], key: str, item: Verdict, serials: Mapping[str, str], moment: Moment) -> Change:
+    stamp = "%08x" % zlib.crc32(("%s %r" % (key, moment)).encode("utf-8"))
+    finding = {
+        "id": stamp, "key": key, "check": item.check, "subject": item.subject, "part": serials.get(item.subject, ""), "status": item.status,
+        "text": item.message[:400], "first": moment.t, "seen": dict(moment._asdict()), "cured": None, "known": None,
+    }
+    known[stamp] = finding
+    return Change("found", finding)
+
+
+def _seen_again(finding: Dict[str, Any], item: Verdict, moment: Moment) -> Optional[Change]:
+    """A finding that stays as bad as it was once is said to be no better: a warning of a part that failed is its failure's rest."""
+    before = finding["status"]
+    kept = before if finding["check"] in STAYS and item.status == "warn" else item.status
+    finding.update(status=kept, text=item.message[:400], seen=dict(moment._asdict()))
+    if kept == before:
+        return None
+    if kept == "fail":
+        finding["known"] = None  # whoever knew of the warning did not know of this
+    return Change("worse" if kept == "fail" else "better", finding)
+
+
+def _calm(finding: Dict[str, Any], moment: Moment, serials: Mapping[str, str]) -> Optional[Change]:
+    replaced = bool(finding["part"]) and finding["part"] not in serials.values() and finding["subject"] in serials
+    if not replaced and (moment.since(finding["seen"]) < CALM or (finding["check"] in STAYS and finding["status"] == "fail")):
+        return None
+    finding["cured"] = moment.t
+    return Change("cured", finding)
+
+
+def acknowledge(known: Dict[str, Dict[str, Any]], stamp: str, reason: str, by: str, moment: Moment) -> Optional[Change]:
+    """None where no open finding has this id."""
+    finding = known.get(stamp)
+    if finding is None or finding["cured"]:
+        return None
+    finding["known"] = {"reason": reason, "by": by, "t": moment.t}
+    return Change("known", finding)
+
+
+def _forget(known: Dict[str, Dict[str, Any]]) -> None:
+    """The oldest cured ones, then the oldest warnings."""
+    spare = sorted(known.values(), key=lambda finding: (not finding["cured"], finding["status"] == "fail", finding["first"]))
+    for finding in spare[:max(len(known) - MOST, 0)]:
+        del known[finding["id"]]
+
+
+def open_findings(known: Mapping[str, Mapping[str, Any]]) -> List[Mapping[str, Any]]:
+    """Those that count, the worst first, of equals the oldest."""
+    found = [finding for finding in known.values() if not finding["cured"] and not finding["known"]]
+    return sorted(found, key=lambda finding: (finding["status"] != "fail", finding["first"]))
+
+
+def refused(known: Mapping[str, Mapping[str, Any]]) -> Tuple[str, str]:
+    """(ok, link or refuse, why in one line). link: only links are bad, which may be the switch's fault: whoever sees all nodes decides."""
+    bad = [finding for finding in open_findings(known) if finding["status"] == "fail"]
+    own = [finding for finding in bad if not finding["check"].startswith("port.")]
+    if not bad:
+        return OK, ""
+    worst, more = (own or bad)[0], " and %d more" % (len(bad) - 1) if len(bad) > 1 else ""
+    return REFUSE if own else LINK, "%s %s: %s%s" % (worst["check"], worst["subject"], worst["text"], more)
+
+
+def offenders(known: Mapping[str, Mapping[str, Any]]) -> List[Tuple[str, int]]:
+    """Parts that were found more than once, by serial number, the most often first."""
+    times: Dict[str, int] = {}
+    for finding in known.values():
+        if finding["part"]:
+            times[finding["part"]] = times.get(finding["part"], 0) + 1
+    return sorted(((part, number) for part, number in times.items() if number > 1), key=lambda row: (-row[1], row[0]))

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a node remembers: one line a record, each with its checksum, in files of bounded size.
+
+A torn write loses one record: what is no whole line is passed over. A record has ``t`` (seconds since the epoch), ``up`` (seconds since
+boot, which no clock moves), ``boot`` (an id of the kernel's) and ``kind``.
+"""
+
+import json
+import zlib
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+
+from ..formats.outside import is_digits, json_object, number
+from ..host.host import Host
+
+DIRECTORY = "/var/lib/railwright/agent"
+SEGMENT = 1024 * 1024  # bytes of a file, of which there are at most SEGMENTS: 30 days of 8 rails and 8 GPUs take a fifth of it
+SEGMENTS = 18
+LINE = 64 * 1024  # bytes of a record
+HOUR, DAY = 3600.0, 86400.0
+KEPT_DAYS = 30
+
+
+class Moment(NamedTuple):
+    """``boot``: '' where the kernel does not say."""
+
+    t: float
+    up: float
+    boot: str
+
+    def since(self, record: Dict[str, Any]) -> float:
+        """Seconds since a record. Within a boot its own clock counts; from before it at least all of it, wherever the calendar jumped."""
+        if record["boot"] == self.boot:
+            return max(self.up - float(record["up"]), 0.0)
+        return max(self.t - float(record["t"]), self.up)
+
+
+def now(host: Host, t: float) -> Moment:
+    """``t``: what the calendar says."""
+    up = number((host.read("/proc/uptime", 256) or "").split(" ")[0])
+    return Moment(t, up or 0.0, (host.line("/proc/sys/kernel/random/boot_id") or "")[:36])
+
+
+class History:
+    def __init__(self, host: Host, directory: str = DIRECTORY) -> None:
+        self._host, self._directory = host, directory
+        self.lost = 0  # records that could not be written
+
+    def files(self) -> List[str]:
+        """The oldest first. Their names count up, so that no clock decides which goes."""
+        names = [name for name in self._host.listdir(self._directory) if name.endswith(".log") and is_digits(name[:-4])]
+        return ["%s/%s" % (self._directory, name) for name in sorted(names, key=lambda name: int(name[:-4]))]
+
+    def append(self, moment: Moment, kind: str, **fields: Any) -> Optional[str]:
+        """Why it could not be written; None where it was."""
+        text = json.dumps(dict(fields, t=round(moment.t, 1), up=round(moment.up, 1), boot=moment.boot, kind=kind), separators=(",", ":"))
+        if len(text) > LINE:
+            self.lost += 1
+            return "a record of %d bytes" % len(text)
+        files = self.files()
+        last = files[-1] if files else None
+        if last is None or (self._host.size(last) or 0) + len(text) > SEGMENT:
+            last = "%s/%06d.log" % (self._directory, int(last[-10:-4]) + 1 if last else 1)
+            files.append(last)
+        try:
+            for path in files[:-SEGMENTS]:
+                self._host.remove(path)
+            self._host.append(last, "%08x %s" % (zlib.crc32(text.encode("utf-8")), text))
+        except OSError as error:
+            self.lost += 1
+            return str(error)
+        return None
+
+    def records(self, moment: Moment, days: float = KEPT_DAYS) -> Iterator[Dict[str, Any]]:
+        """Whole ones of so many days, the oldest first."""
+        for path in self.files():
+            for line in (self._host.read(path, SEGMENT + LINE) or "").split("\n"):
+                record = _record(line)
+                if record is not None and moment.since(record) <= days * DAY:
+                    yield record
+
+
+def _record(line: str) -> Optional[Dict[str, Any]]:
+    checksum, _space, text = line.partition(" ")
+    if checksum != "%08x" % zlib.crc32(text.encode("utf-8", "replace")):
+        return None
+    found = json_object(text)
+    clocks = found is not None and all(isinstance(found.get(name), (int, float)) for name in ("t", "up"))
+    return found if found is not None and clocks and isinstance(found.get("boot"), str) and isinstance(found.get("kind"), str) else None

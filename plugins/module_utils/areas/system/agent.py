@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The agent on a node: a service that looks each minute, from the code that ``node_code`` leaves; and what schedulers' hooks run."""
+
+import json
+from typing import Any, Dict, List, NamedTuple, Tuple
+
+from ...host.host import Host
+from ...spec.model import Spec
+from ...types import FILE, Change, Identity, Problem, run
+from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
+from ..common.units import Unit, UnitState, observe_unit, plan_unit, removed_unit, systemctl
+from . import node_code
+
+NAME = "agent"
+UNIT = "railwright-agent.service"
+STARTER = node_code.DIRECTORY + "/agent"
+HOOK = node_code.DIRECTORY + "/node-status"
+WHY = "without a memory on the node nobody knows of a link that flapped at night"
+CODE = "%s: %s" % (node_code.NAME, node_code.WHAT)
+SOURCE = "choice: the site takes three steps, off, observe, drain"
+
+
+class Desired(NamedTuple):
+    """``starter``: '' where no agent is wanted."""
+
+    starter: str
+    unit: str
+    hook: str
+
+
+class Observed(NamedTuple):
+    starter: FileState
+    hook: FileState
+    unit: UnitState
+
+
+def desired(spec: Spec, identity: Identity) -> Desired:
+    mode = spec["agent_mode"]
+    if mode == "off" or not identity.has("systemd"):
+        return Desired("", "", "")
+    settings = {"mode": mode, "flaps": spec["agent_flaps"], "textfile": spec["agent_textfile_directory"] or "",
+                "values": spec["agent_derived"]}
+    code = "%s/%s" % (node_code.DIRECTORY, node_code.desired(spec, identity).file)
+    return Desired(starter_text(code, settings), unit_text(settings["textfile"]), hook_text(spec["agent_hook_without_agent"]))
+
+
+def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
+    if spec["agent_mode"] != "off" and not identity.has("systemd"):
+        return [Problem(NAME, "agent_mode", "this node has no systemd, which starts the agent; allowed: off")]
+    return []
+
+
+def observe(host: Host, desired: Desired) -> Observed:
+    unit = Unit(UNIT, desired.unit, "multi-user.target", bool(desired.starter))
+    return Observed(observe_file(host, STARTER), observe_file(host, HOOK), observe_unit(host, unit))
+
+
+def plan(desired: Desired, observed: Observed) -> List[Change]:
+    if not desired.starter:
+        gone: Tuple[Change, ...] = ()
+        if observed.unit.file.text is not None or observed.unit.enabled:
+            ops = (systemctl("stop", UNIT), systemctl("disable", UNIT))
+            gone = (removed_unit(NAME, UNIT, "agent_mode is off; its memory stays in /var/lib/railwright/agent", SOURCE, ops),)
+        return list(gone) + [change for state in (observed.starter, observed.hook) for change in forget_file(NAME, state, WHY, SOURCE)]
+    again = (run(("systemctl", "restart", UNIT)),) if observed.unit.active else ()
+    changes = plan_file(NAME, observed.starter, desired.starter, WHY, SOURCE, 0o755, again)
+    changes += plan_unit(NAME, Unit(UNIT, desired.unit, "multi-user.target", True), observed.unit, WHY, SOURCE)
+    if observed.unit.file.text != desired.unit:
+        changes = [change._replace(ops=change.ops + again) if change.subject.kind == FILE else change for change in changes]
+    changes += plan_file(NAME, observed.hook, desired.hook, "schedulers ask it whether the node may take jobs", SOURCE, 0o755)
+    return [change._replace(needs=(CODE,)) for change in changes]
+
+
+def starter_text(code: str, settings: Dict[str, Any]) -> str:
+    return HEADER + '''import base64
+import importlib.util
+import marshal
+import sys
+import types
+import zlib
+
+SETTINGS = r"""%s"""
+
+with open("%s", "rb") as stream:
+    _title, made_for, body = stream.read().split(b"\\n", 2)
+if made_for.split()[0].decode("ascii") != importlib.util.MAGIC_NUMBER.hex():
+    raise SystemExit("railwright's code is for another Python than this one: the next apply leaves it anew")
+files = marshal.loads(zlib.decompress(base64.b64decode(body)))
+boot = types.ModuleType("boot")
+exec(marshal.loads(files["railwright_node/entry/boot.py"]), boot.__dict__)
+sys.meta_path.insert(0, boot.Sources(files))
+from railwright_node.agent.main import main
+
+raise SystemExit(main(sys.argv[1:], SETTINGS))
+''' % (json.dumps(settings, sort_keys=True), code)
+
+
+def unit_text(textfile: str) -> str:
+    """It reads devices and the kernel's log, and writes to three directories. ``mstconfig`` and NVML need the devices themselves."""
+    return HEADER + """[Unit]
+Description=railwright's agent: looks each minute whether this node is healthy
+
+[Service]
+ExecStart=/bin/sh -c 'exec "$$(command -v python3 || echo /usr/libexec/platform-python)" %s run'
+Restart=always
+RestartSec=30
+Nice=19
+IOSchedulingClass=idle
+CPUWeight=10
+MemoryMax=256M
+TasksMax=64
+StateDirectory=railwright/agent
+RuntimeDirectory=railwright/agent
+RuntimeDirectoryPreserve=yes
+ProtectSystem=strict
+ReadWritePaths=%s
+ProtectHome=yes
+PrivateTmp=yes
+NoNewPrivileges=yes
+RestrictSUIDSGID=yes
+
+[Install]
+WantedBy=multi-user.target
+""" % (STARTER, "-" + textfile if textfile else "")
+
+
+def hook_text(without: str) -> str:
+    """A shell's own words only: no process is started, and no scheduler asked. ``without``: ok or refuse, where no agent says anything.
+
+    Sources: slurm.conf(5) (Prolog, Epilog, HealthCheckProgram); node-problem-detector, custom plugin: 0 OK, 1 NonOK, 2 Unknown, and a
+    message of 80 bytes.
+    """
+    return "#!/bin/sh\n" + HEADER + r"""# node-status prolog | epilog | health | npd: by the line that railwright-agent writes each minute.
+up=0 mode=none word=none reason='the agent has said nothing'
+[ -r /run/railwright/agent/status ] && read -r word up mode reason < /run/railwright/agent/status
+read -r now rest < /proc/uptime
+case $up in *[!0-9]*|'') up=0 ;; esac
+[ "$word" = none ] || [ $((${now%%.*} - up)) -le 300 ] || word=none reason='the agent is down'
+case $1 in
+  npd)
+    case $word in
+      ok) echo healthy; exit 0 ;;
+      refuse|link) printf '%.80s\n' "$reason"; exit 1 ;;
+      *) printf '%.80s\n' "$reason"; exit 2 ;;
+    esac ;;
+  health)
+    [ "$word" = ok ] || echo "railwright: $word: $reason"
+    exit 0 ;;
+  prolog|epilog)
+    [ "$word" != none ] || { word=""" + without + r"""; mode=drain; }
+    if [ "$word" = refuse ] && [ "$mode" = drain ]; then
+      echo "railwright: $reason"
+      [ "$1" = epilog ] || exit 1
+    fi
+    exit 0 ;;
+esac
+echo 'usage: node-status prolog | epilog | health | npd' >&2
+exit 64
+"""

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The agent on a captured tree with eight HCAs and eight GPUs, minute by minute: what it finds, remembers and says."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.railwright.rdma.plugins.module_utils.agent import status
+from ansible_collections.railwright.rdma.plugins.module_utils.agent.findings import open_findings
+from ansible_collections.railwright.rdma.plugins.module_utils.agent.main import event_text, remembered, say_known
+from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
+from health_faults import FAULTS, Fault
+from profile_trees import Tree
+
+T = 1_800_000_000.0
+TEXTFILE = "/var/lib/textfile"
+MODULE = (Path(__file__).parents[2] / "lib" / "ethtool_module.txt").read_text()
+
+
+class Node:
+    """A tree, its clock and its agent."""
+
+    def __init__(self, name: str, root: Path) -> None:
+        self.tree = Tree(name, root)
+        self.host = self.tree.host
+        self.t, self.up, self.boot = T, 86400.0, "boot-1"
+        self.start()
+
+    def start(self, mode: str = "observe") -> None:
+        self.agent = Agent(self.host, Settings(mode, nobodys_spec().as_dict(), 3, TEXTFILE))
+
+    def minute(self, minutes: float = 1) -> dict[str, Any]:
+        self.t, self.up = self.t + 60 * minutes, self.up + 60 * minutes
+        self.tree.put("/proc/uptime", f"{self.up:.2f} 0.00\n")
+        self.tree.put("/proc/sys/kernel/random/boot_id", self.boot + "\n")
+        self.agent.minute(self.t)
+        found: dict[str, Any] = json.loads(self.host.read(status.DOCUMENT) or "{}")
+        return found
+
+    def reboot(self) -> None:
+        self.boot, self.up = self.boot + "x", 0.0
+        self.start()
+
+    def down(self, times: int, netdev: str) -> None:
+        path = f"/sys/class/net/{netdev}/carrier_down_count"
+        self.tree.put(path, f"{int(self.host.read(path) or 0) + times}\n")
+
+    def checks(self, answer: dict[str, Any], word: str = "fail") -> list[str]:
+        return [row["check"] for row in answer["findings"] if row["status"] == word]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[[str], Node]:
+    return lambda name: Node(name, tmp_path)
+
+
+@pytest.fixture
+def node(make: Callable[[str], Node]) -> Node:
+    """Its ports have interfaces with a counter of their own."""
+    made = make("doca8")
+    for netdev in made.host.listdir("/sys/class/net"):
+        made.tree.put(f"/sys/class/net/{netdev}/carrier_down_count", "1\n")
+    made.tree.put("/cmd/ethtool_-m_ens10np0", MODULE)
+    made.minute()
+    made.minute()
+    return made
+
+
+def test_two_looks_at_an_unchanged_node_say_the_same(node: Node) -> None:
+    first = node.minute()
+    later = node.minute()
+    assert {**first, "at": 0, "up": 0} == {**later, "at": 0, "up": 0}
+    assert "node.hangs" not in node.checks(first)
+
+
+def test_a_link_that_went_three_times_refuses_jobs(node: Node) -> None:
+    for number in range(3):
+        node.down(1, "ens10np0")
+        answer = node.minute(30)
+        assert ("port.flaps" in node.checks(answer)) == (number == 2)
+    line = node.host.read(status.LINE) or ""
+    assert line.startswith(f"link {int(node.up)} observe port.flaps"), line
+    assert any("went down 3 times in 12 hours" in text and "7 days before: never" in text for text in event_text(node.host))
+
+
+def test_flaps_outlive_a_reboot_and_end_after_twelve_hours(node: Node) -> None:
+    node.down(3, "ens10np0")
+    assert "port.flaps" in node.checks(node.minute())
+    node.reboot()
+    node.tree.put("/sys/class/net/ens10np0/carrier_down_count", "2\n")  # what a boot itself takes
+    assert "port.flaps" in node.checks(node.minute())
+    assert "port.flaps" in node.checks(node.minute(11 * 60))
+    assert "port.flaps" not in node.checks(node.minute(2 * 60))
+
+
+def test_the_half_hour_after_a_boot_does_not_count(node: Node) -> None:
+    node.reboot()
+    node.minute()
+    node.down(5, "ens10np0")
+    assert "port.flaps" not in node.checks(node.minute())
+    assert any(record["kind"] == "down" and record["own"] for record in remembered(node.host)[0])
+
+
+def test_a_new_cable_begins_a_new_history(node: Node) -> None:
+    node.down(3, "ens10np0")
+    assert "port.flaps" in node.checks(node.minute())
+    serial = next(line for line in MODULE.splitlines() if "Vendor SN" in line)
+    node.tree.put("/cmd/ethtool_-m_ens10np0", MODULE.replace(serial, serial[:-2] + "ZZ"))
+    assert "port.flaps" not in node.checks(node.minute(61))
+
+
+def test_counters_that_begin_anew_have_grown_by_what_they_say(node: Node) -> None:
+    node.down(1, "ens10np0")
+    node.minute()
+    node.tree.put("/sys/class/net/ens10np0/carrier_down_count", "1\n")
+    answer = node.minute()
+    downs = [record for record in remembered(node.host)[0] if record["kind"] == "down"]
+    assert [record["n"] for record in downs] == [1, 1]
+    assert "port.flaps" in node.checks(answer, "warn")
+
+
+def test_a_counter_of_errors_that_runs_is_a_warning_of_the_port(make: Callable[[str], Node]) -> None:
+    node = make("ib8")
+    node.minute()
+    node.minute()
+    hca = node.host.listdir("/sys/class/infiniband")[0]
+    node.tree.put(f"/sys/class/infiniband/{hca}/ports/1/counters/symbol_error", "500\n")
+    assert "port.errors" in node.checks(node.minute(), "warn")
+    assert "port.errors" in node.checks(node.minute(61), "warn")  # of the hour before
+    assert "port.errors" not in node.checks(node.minute(61), "warn")
+
+
+def test_what_somebody_knows_refuses_nothing(node: Node) -> None:
+    node.down(3, "ens10np0")
+    answer = node.minute()
+    (finding,) = [row for row in answer["findings"] if row["check"] == "port.flaps"]
+    assert answer["word"] != "ok"
+    say_known(node.host, finding["id"], "cable ordered", "somebody")
+    answer = node.minute()
+    assert answer["word"] == "ok"
+    assert next(row for row in answer["findings"] if row["id"] == finding["id"])["known"]["reason"] == "cable ordered"
+    with pytest.raises(ValueError, match="no open finding"):
+        say_known(node.host, "../../etc", "x", "y")
+
+
+def test_a_state_that_was_cut_off_begins_anew(node: Node) -> None:
+    node.tree.put("/var/lib/railwright/agent/state.json", '{"findings": {"a": 1}, "counters": [')
+    node.start()
+    assert node.minute()["node"]
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.node == "ib8"], ids=lambda fault: fault.title.replace(" ", "-")[:60])
+def test_every_fault_is_found_that_a_check_finds(make: Callable[[str], Node], fault: Fault) -> None:
+    """It comes while the agent runs; the kernel's log and counters tell at once, what nvidia-smi tells within the hour."""
+    node = make(fault.node)
+    node.minute()
+    fault.inject(node.tree)
+    rows = node.minute(61)["findings"]
+    found = [(row["check"], row["status"]) for row in rows]
+    assert (fault.check, fault.status) in found or fault.check == "port.flaps", found
+
+
+def test_a_repeated_fault_of_a_part_is_an_offence(node: Node) -> None:
+    for _time in range(2):
+        node.down(3, "ens10np0")
+        node.minute()
+        node.minute(13 * 60)
+    (row,) = node.minute()["offenders"]
+    assert row["times"] == 2
+    assert row["part"].startswith("port ")
+
+
+def test_metrics_are_prometheus_text(node: Node) -> None:
+    node.down(3, "ens10np0")
+    node.minute()
+    text = node.host.read(f"{TEXTFILE}/{status.METRICS}") or ""
+    assert 'railwright_agent_finding{check="port.flaps"' not in text  # node first
+    assert 'check="port.flaps",subject="mlx5_' in text
+    assert "# TYPE railwright_agent_port_downs_total counter" in text
+    assert all(line.startswith("#") or line.rpartition(" ")[2].replace(".", "", 1).isdigit() for line in text.splitlines())
+
+
+def test_the_worst_is_said_first() -> None:
+    rows = {name: {"id": name, "cured": None, "known": None, "status": word, "first": first}
+            for name, word, first in (("a", "warn", 1), ("b", "fail", 3), ("c", "fail", 2))}
+    assert [row["id"] for row in open_findings(rows)] == ["c", "b", "a"]
