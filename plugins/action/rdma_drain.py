@@ -7,6 +7,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import DRAIN
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import WATCHED
 from ansible_collections.railwright.rdma.plugins.plugin_utils import draining
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
@@ -15,9 +16,9 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.results import var
 MODULE = "railwright.rdma.rdma_drain"
 # What the module does in a step; begun: this run has drained the nodes before.
 STEPS = {"inspect": ("inspect", False), "drain": ("drain", False), "wait": ("drain", True), "revert": ("undrain", True),
-         "verify": ("inspect", True), "undrain": ("undrain", True), "isolate": ("isolate", False)}
+         "verify": ("inspect", True), "undrain": ("undrain", True), "isolate": ("isolate", False), "open": ("undrain", True)}
 # A scheduler that restarts must not end a wait of hours. A step that begins something says at once that it cannot.
-PATIENCE_S = {"wait": 120.0, "undrain": 120.0, "revert": 120.0, "isolate": 120.0}
+PATIENCE_S = {"wait": 120.0, "undrain": 120.0, "revert": 120.0, "isolate": 120.0, "open": 120.0}
 
 
 class ActionModule(StepAction):
@@ -39,7 +40,8 @@ class ActionModule(StepAction):
         mode = options["mode"]
         alone = options["alone"]
         hosts = [host] if alone else draining.asked_for(variables, mode)
-        reason = None if mode == "isolate" or (mode == "inspect" and options["run"] is None) else draining.reason_of(options["run"])
+        nobodys = mode == "isolate" or (mode == "inspect" and options["run"] is None)
+        reason = None if nobodys else WATCHED if mode == "open" else draining.reason_of(options["run"])
         if mode == "isolate":
             hosts = [name for name in hosts if name in (options["reasons"] or {})]
         leader = draining.leader_of(variables, [host] if alone else draining.present(variables), host)

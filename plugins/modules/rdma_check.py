@@ -66,6 +66,10 @@ bundle:
   description: The C(entries) of a captured tree, and what was C(left_out) of it, keys among that.
   returned: to C(railwright bundle), which asks over its own ssh
   type: dict
+agent:
+  description: What the node's agent says, with its C(findings) and the links that went down (C(downs)).
+  returned: to C(railwright events) and C(railwright watch), which ask over their own ssh
+  type: dict
 facts:
   description: The observed facts, see docs/reference/facts.md.
   returned: with O(mode=verdicts)

@@ -9,7 +9,8 @@ short_description: Drain nodes at their scheduler and give them back
 version_added: 0.1.0
 author: The railwright developers (@railwright)
 description:
-  - The steps of C(tasks/drain.yml), C(tasks/drained.yml), C(tasks/undrain.yml), C(tasks/isolate.yml) and C(tasks/scheduler.yml) of the
+  - The steps of C(tasks/drain.yml), C(tasks/drained.yml), C(tasks/undrain.yml), C(tasks/isolate.yml), C(tasks/open.yml) and
+    C(tasks/scheduler.yml) of the
     role C(upgrade), which call them in order; each one is of little use alone.
   - Runs on the scheduler host, by C(delegate_to). Of all hosts that share a scheduler the first one asks for all of them, with one
     call; the others wait for its answer.
@@ -27,17 +28,20 @@ options:
       - V(inspect) asks, of all hosts of the play. V(drain) begins the drain of the hosts of the batch, V(wait) looks after it,
         V(revert) ends it for those that are not empty in time, V(verify) only checks whether they are still drained, V(undrain) lets
         work come again. V(isolate) keeps new work from the hosts of the batch that O(reasons) names, each with its own reason; it
-        waits for nothing, evicts no pod, and no other step gives these hosts back.
+        waits for nothing, evicts no pod, and no other step gives these hosts back. V(open) gives back those whose reason is that of
+        C(railwright watch).
       - V(tell) gives every host its own part of what one of those steps registered, and fails where it is not what was expected.
     type: str
-    choices: [inspect, drain, wait, revert, verify, undrain, isolate, tell]
+    choices: [inspect, drain, wait, revert, verify, undrain, isolate, open, tell]
     default: inspect
   run:
     description:
-      - Id of the upgrade. The reason of its drains is C(railwright upgrade RUN). Needed but for V(inspect), V(isolate) and V(tell).
+      - Id of the upgrade. The reason of its drains is C(railwright upgrade RUN). Needed but for V(inspect), V(isolate), V(open),
+        V(tell).
     type: str
   reasons:
-    description: Host to reason, which begins with C(railwright isolate RUN), of at most 200 plain characters. Needed with V(isolate).
+    description: Host to reason, which begins with C(railwright isolate RUN) or C(railwright watch), of at most 200 plain characters.
+      Needed with V(isolate).
     type: dict
   seen:
     description: The variable under which an earlier step registered its result. Needed with V(revert) and V(tell).

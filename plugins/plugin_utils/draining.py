@@ -74,8 +74,13 @@ def reason_of(run: str | None) -> str:
 
 
 def isolation_reason(run: str, text: str) -> str:
-    """``railwright isolate RUN: rail2 41 of 392 Gb/s with 3 partners``: one line of plain characters that every scheduler keeps whole."""
-    whole = ISOLATED + run + ": " + " ".join(ODD.sub("-", text).split())
+    """``railwright isolate RUN: rail2 41 of 392 Gb/s with 3 partners``."""
+    return plain_reason(f"{ISOLATED}{run}: {text}")
+
+
+def plain_reason(text: str) -> str:
+    """One line of plain characters that every scheduler keeps whole."""
+    whole = " ".join(ODD.sub("-", text).split())
     return (whole if len(whole) <= LONGEST_REASON else whole[: LONGEST_REASON - 3] + "...").strip()
 
 

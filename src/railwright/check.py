@@ -58,7 +58,8 @@ def ask_here(mode: str, node: str) -> Outcomes:
     result = passed(NAMESPACE + MODULE, mode, inspection.answer(nobodys_spec().as_dict(), call))
     if result.get("failed"):
         return {node: HostOutcome(node, "failed", message=str(result.get("msg") or "it gave no reason"))}, []
-    return {node: HostOutcome(node, overview=result.get("overview"), bundle=result.get("bundle"))}, result.get("verdicts", [])
+    outcome = HostOutcome(node, overview=result.get("overview"), bundle=result.get("bundle"), agent=result.get("agent"))
+    return {node: outcome}, result.get("verdicts", [])
 
 
 def one_file() -> bytes:

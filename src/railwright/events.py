@@ -33,7 +33,7 @@ DOCUMENTS: dict[str, tuple[str, Form]] = {
 # Objects that a node says of itself once: the key of the result, and the field of HostOutcome that keeps it.
 OBJECTS = {
     "rdma": "facts", "explanation": "explanation", "container": "container", "seen": "readiness", "job": "job", "ranks": "ranks",
-    "health": "health", "overview": "overview", "bundle": "bundle",
+    "health": "health", "overview": "overview", "bundle": "bundle", "agent": "agent",
 }
 # How many lines of Ansible's own output are kept, to explain a run that produced no per-host result.
 OUTPUT_LINES = 40
@@ -46,6 +46,7 @@ class HostOutcome:
     task: str = ""  # where it failed
     action: str = ""  # what that task ran
     message: str = ""
+    out_of_service: str = ""  # why the inventory counts on it no more
     planned: bool = False  # a plan arrived; an empty one is a statement too
     changes: list[Object] = field(default_factory=list)
     applied: list[str] = field(default_factory=list)  # keys of changes that an apply reported done
@@ -67,6 +68,7 @@ class HostOutcome:
     ranks: Object | None = None  # what a job's processes on the node do
     health: Object | None = None  # its parts between two rounds of a burn-in
     overview: Object | None = None  # the node in a few lines, of a check without an inventory
+    agent: Object | None = None  # what its agent says
     bundle: Object | None = None  # what such a check reads, as the parts of a captured tree
     reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
     reverted: list[str] = field(default_factory=list)  # keys of changes that the node reverted by itself, unconfirmed

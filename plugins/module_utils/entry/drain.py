@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Tuple, TypeVar
 from ..errors import RailwrightError
 from ..host.host import Host
 from ..scheduler import command, kubernetes, slurm
-from ..scheduler.model import ISOLATED, LONGEST_REASON, OURS, NodeState, SchedulerAway, as_dict
+from ..scheduler.model import ISOLATED, LONGEST_REASON, OURS, WATCHED, NodeState, SchedulerAway, as_dict
 
 STEP_S = 5.0
 Answer = TypeVar("Answer")
@@ -27,10 +27,10 @@ def check(params: Dict[str, Any]) -> None:
     for text in list(params["nodes"]) + [params["reason"] or ""] + each:
         if not text or text != text.strip() or any(ord(letter) < 32 or ord(letter) == 127 for letter in text):
             raise RailwrightError("rdma_drain: %r is no name and no reason: nothing in it, blanks around it, or control characters" % text)
-    if not params["reason"].startswith(OURS) or len(params["reason"]) <= len(OURS):
+    if params["reason"] != WATCHED and (not params["reason"].startswith(OURS) or len(params["reason"]) <= len(OURS)):
         raise RailwrightError("rdma_drain: reason: %r; allowed: %sRUN, by which a drain of ours is known" % (params["reason"], OURS))
     for text in each:
-        if not text.startswith(ISOLATED) or len(text.encode("utf-8")) > LONGEST_REASON:
+        if not text.startswith((ISOLATED, WATCHED)) or len(text.encode("utf-8")) > LONGEST_REASON:
             raise RailwrightError("rdma_drain: reason: %r; allowed: %sRUN: TEXT, at most %d characters" % (text, ISOLATED, LONGEST_REASON))
 
 

@@ -12,10 +12,11 @@ MODULES: Dict[str, Any] = {
     "rdma_check": (CHECK, "check"), "rdma_facts": (FACTS, "facts"), "rdma_state": (STATE, "state"), "rdma_measure": (MEASURE, "measure"),
     "rdma_bench": (BENCH, "bench"),
 }
-ALONE = {"check": "alone", "bundle": "alone"}  # modes of rdma_check that need no inventory, and the file of their body
+# Modes of rdma_check that need no inventory, and the file of their body.
+ALONE = {"check": "alone", "bundle": "alone", "agent": ".agent.answer"}
 # What sets something on a node goes by Ansible alone. A measurement starts programs that end by themselves, and sets nothing.
 MODES = (
-    "plan", "explain", "container", "verdicts", "drift", "check", "bundle", "job", "ranks", None,
+    "plan", "explain", "container", "verdicts", "drift", "check", "bundle", "agent", "job", "ranks", None,
     "start", "sample", "stop", "prepare", "pairs", "collect",
 )
 
@@ -46,7 +47,7 @@ def answer(spec: Dict[str, Any], call: Dict[str, Any]) -> Dict[str, Any]:
     given = call["given"]
     if given.get("mode") not in MODES:
         raise ValueError("%s is no mode of a scan" % given.get("mode"))
-    body = importlib.import_module("%s.%s" % (__package__, ALONE.get(given.get("mode"), file))).answer
+    body = importlib.import_module("." + ALONE.get(given.get("mode"), file), __package__).answer
     asked = Call(call["module"], options, dict(given, spec=dict(spec, **call["derived"])))
     try:
         respond(asked, body)

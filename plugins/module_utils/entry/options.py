@@ -20,7 +20,8 @@ CHECK: Options = {
 }
 DRAIN: Options = {
     "mode": {
-        "type": "str", "choices": ["inspect", "drain", "wait", "revert", "verify", "undrain", "isolate", "tell"], "default": "inspect",
+        "type": "str", "default": "inspect",
+        "choices": ["inspect", "drain", "wait", "revert", "verify", "undrain", "isolate", "open", "tell"],
     },
     **{name: {"type": "str"} for name in ("run", "seen", "taken")},
     "reasons": {"type": "dict"},

@@ -96,6 +96,14 @@ VERDICT = {
     "found": DATA, "message": str,
 }
 VERDICTS = {"verdicts": [VERDICT]}
+STAMP = Text(r"[0-9a-f]{8}", "an id of a finding")
+CHECK = Text(r"[a-z_]{1,32}\.[a-z_0-9]{1,32}", "the code of a check")
+AGENT = {
+    "mode": Choice("off", "observe", "drain"), "word": Choice("none", "ok", "link", "refuse"), "age": maybe(float), "reason": str,
+    "trouble": str, "offenders": [{"part": str, "times": int}], "downs": [{"part": str, "name": str, "ago": float}], "text": [str],
+    "findings": [{"id": STAMP, "check": CHECK, "subject": str, "part": str, "status": Choice("fail", "warn"), "text": str,
+                  "known": maybe({"reason": str, "by": str, "t": float})}],
+}
 FINDING = {
     "key": str, "kind": Choice("setting", "state", "problem", "effective"), "area": str, "what": str, "expected": DATA, "found": DATA,
     "severity": Choice(*SEVERITIES), "disruption": Choice("", *DISRUPTIONS), "why": str, "since": maybe(float), "by": str,
@@ -229,7 +237,7 @@ FORMS: dict[str, dict[str, Any]] = {
                      "gpudirect": {"path": str, "gpus": int, "why_not": TEXT, "pairs": [PAIR]}},
         "drift": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str], "unasked": [str]},
         "check": {**VERDICTS, "overview": {f"{label}?": str for label in LABELS}},
-        "bundle": {"bundle": BUNDLE},
+        "bundle": {"bundle": BUNDLE}, "agent": {"agent": AGENT},
     },
     "rdma_drain": {"": {"drains": [DRAIN]}},
     "rdma_facts": {"": {"rdma": FACTS}, "job": {"job": SEEN_JOB}, "ranks": {"ranks": SEEN_RANKS}},

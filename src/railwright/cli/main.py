@@ -37,6 +37,7 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
         ("validate", "links, GIDs, pings, perftest; short traffic on the rails"),
         ("bench", "nccl-tests over all GPUs; the nodes are busy"),
         ("isolate", "which node, rail, path or switch is slow; busies rails"),
+        ("watch", "what nodes' agents say"),
     ),
     "Prepare": (
         ("init", "write an inventory"),
@@ -47,15 +48,16 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
     "Evidence": (
         ("explain", "why a node gets what it gets, by one name"),
         ("facts", "what nodes show"),
+        ("events", "what they remember"),
+        ("report", "the last run, plotted"),
         ("bundle", "a node as an archive"),
         ("diagnose", "a job hangs: which rank everybody waits for; only reads"),
-        ("report", "the last run as JSON, JUnit, Markdown and plots"),
     ),
     "Tools": (
         ("nccl", "explain a variable, lint settings, judge a log"),
         ("switch", "hints: the switch side of the QoS profile"),
-        ("container", "flags: how a container reaches RDMA devices and GPUs"),
-        ("env", "make: the Python environment with torch on every node"),
+        ("container", "flags for a container"),
+        ("env", "make: Python with torch"),
     ),
 }
 FILES = {name: importlib.import_module(f"railwright.cli.{name}") for verbs in VERBS.values() for name, _text in verbs}

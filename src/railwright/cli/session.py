@@ -65,6 +65,7 @@ class Session:
         self.started = datetime.now(UTC)
         self.id = new_id(verb, self.started)
         self.nodes: list[str] | None = None  # that the inventory names; known once it is judged
+        self.out_of_service: dict[str, str] = {}  # of them, each with why
 
     def run(self, playbook: str, extra_vars: Mapping[str, Any] | None = None, only: Sequence[str] | None = None) -> RunOutcome:
         """Lint, then run the playbook with live progress. ``only``: some of the nodes."""
@@ -77,7 +78,7 @@ class Session:
             variables = {"rdma_run_id": self.id, **(extra_vars or {})}
             outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None, only)
         complete(outcome, self.nodes or [] if only is None else only)
-        return outcome
+        return self._excused(outcome)
 
     def scan(
         self, playbook: str, transport: Transport, extra_vars: Mapping[str, Any] | None = None,
@@ -94,6 +95,13 @@ class Session:
         if scanned.by_ansible:
             outcome.hosts.update(self.run(playbook, extra_vars, scanned.by_ansible).hosts)
         complete(outcome, self.nodes or [])
+        return self._excused(outcome)
+
+    def _excused(self, outcome: RunOutcome) -> RunOutcome:
+        """A node that is out of service has its results, and no say in the exit code."""
+        for name, why in self.out_of_service.items():
+            if name in outcome.hosts:
+                outcome.hosts[name].out_of_service = why
         return outcome
 
     def run_after_scan(self, playbook: str, transport: Transport, extra_vars: Mapping[str, Any] | None = None) -> RunOutcome:
@@ -117,12 +125,16 @@ class Session:
             found = scan_inventory(question, judged, listener, echo if settings.debug else None, keep)
         for line in found.lines:
             console.note(f"railwright: {line}")
+        self._excused(found.outcome)
         return found
 
     def judge(self, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None) -> Judged:
         """Lint the inventory with these variables in force; ``judged_inventory`` says how."""
         judged = judged_inventory(self.inventory, self.limit, self.form, extra_vars, options)
         self.nodes = list(judged.inventory.hosts)
+        self.out_of_service = {name: str(spec["out_of_service"]["reason"]) for name, spec in judged.specs.items() if spec["out_of_service"]}
+        for name, why in self.out_of_service.items():
+            console.note(f"{name} is out of service ({why}): its results change no exit code")
         return judged
 
     def store(self, end: Conclusion, verdicts: list[dict[str, Any]] | None = None, **documents: Any) -> Run | None:
@@ -273,7 +285,7 @@ def require(outcome: RunOutcome, has: Callable[[HostOutcome], bool], what: str) 
 
 def codes(hosts: Iterable[HostOutcome]) -> list[ExitCode]:
     found = []
-    for host in hosts:
+    for host in (host for host in hosts if not host.out_of_service):
         found.append(BY_STATUS[host.status])
         if host.problems:
             found.append(ExitCode.FAILED)
@@ -285,7 +297,9 @@ def verdict_codes(verdicts: Iterable[Mapping[str, Any]]) -> list[ExitCode]:
 
 
 def overall(outcome: RunOutcome, *more: ExitCode) -> ExitCode:
-    return combine([*codes(outcome.hosts.values()), *verdict_codes(outcome.verdicts), *more])
+    excused = {host.name for host in outcome.hosts.values() if host.out_of_service}
+    counted = [verdict for verdict in outcome.verdicts if verdict.get("node") not in excused]
+    return combine([*codes(outcome.hosts.values()), *verdict_codes(counted), *more])
 
 
 def concluded(
@@ -294,7 +308,7 @@ def concluded(
 ) -> Conclusion:  # fmt: skip
     """``node``: what the verb says of one node beside its status; ``totals``: of all these documents; ``drift``: whether one has some."""
     nodes = {name: node_document(host) | node(host) for name, host in sorted(outcome.hosts.items())}
-    drifted = [ExitCode.DRIFT] if drift is not None and any(map(drift, nodes.values())) else []
+    drifted = [ExitCode.DRIFT] if drift is not None and any(drift(node) for node in nodes.values() if "out_of_service" not in node) else []
     code = overall(outcome, *codes, *drifted)
     return Conclusion(nodes, node_counts(outcome) | totals(nodes) | {"exit_code": int(code)}, code)
 
@@ -304,6 +318,8 @@ def node_document(host: HostOutcome) -> dict[str, Any]:
     document: dict[str, Any] = {"status": host.status, "message": host.message, "task": host.task}
     if host.refused:
         document["refused"] = host.refused
+    if host.out_of_service:
+        document["out_of_service"] = host.out_of_service
     return document
 
 

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Who is drained by what the nodes' agents say, and who is given back. Pure.
+
+A link that goes on several nodes of one leaf at once is the leaf's: it is named, and drains nobody. The breaker holds an absolute number, a
+share of the fleet and a number a leaf; where more would have to go nobody does, until somebody says that it may go on.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
+from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import WATCHED
+
+SILENT_S = 300.0  # as node-status has it
+TOGETHER, TOGETHER_S = 3, 60.0  # nodes of one leaf whose links went within so many seconds: the leaf's
+SHOWN = 5
+
+
+class Limits(NamedTuple):
+    most: int
+    share: float
+    leaf_most: int
+
+
+class Node(NamedTuple):
+    """``said``: what its agent says; None where the node gave no answer, ``why``. ``drain``: what its scheduler says, or None."""
+
+    name: str
+    mode: str
+    said: Mapping[str, Any] | None
+    why: str = ""
+    drain: Mapping[str, Any] | None = None
+    out_of_service: Mapping[str, str] = {}
+
+    @property
+    def ours(self) -> bool:
+        return str((self.drain or {}).get("reason") or "").startswith(WATCHED)
+
+    @property
+    def closed(self) -> bool:
+        return bool((self.drain or {}).get("closed"))
+
+    @property
+    def silent(self) -> bool:
+        return self.said is None or self.said["age"] is None or self.said["age"] > SILENT_S
+
+
+@dataclass
+class Decision:
+    """``drain``: node -> reason. ``cured``: drained by us, and their agents find nothing any more. ``tripped``: why the breaker opened."""
+
+    drain: dict[str, str] = field(default_factory=dict)
+    cured: list[str] = field(default_factory=list)
+    observed: dict[str, str] = field(default_factory=dict)  # would be drained, but for their mode
+    leaves: dict[str, str] = field(default_factory=dict)
+    silent: list[str] = field(default_factory=list)
+    tripped: str = ""
+
+
+def decide(nodes: Collection[Node], leaves: Mapping[str, Collection[str]], limits: Limits, tripped: str = "") -> Decision:
+    """``leaves``: leaf -> its nodes. ``tripped``: why the breaker is open from an earlier look; nobody is drained till it is reset."""
+    found = Decision(tripped=tripped, silent=[node.name for node in nodes if node.mode != "off" and node.silent])
+    found.leaves = {leaf: text for leaf, members in leaves.items() if (text := leaf_text([node for node in nodes if node.name in members]))}
+    excused = {name for leaf in found.leaves for name in leaves[leaf]}
+    wanted: dict[str, str] = {}
+    for node in nodes:
+        if node.out_of_service:
+            if not node.closed:
+                found.drain[node.name] = service_reason(node.out_of_service)
+            continue
+        reason = reason_to_drain(node, excused=node.name in excused)
+        if reason and not node.closed:
+            (wanted if node.mode == "drain" else found.observed)[node.name] = reason
+        elif node.ours and node.closed and not node.silent and node.said is not None and node.said["word"] == "ok":
+            found.cured.append(node.name)
+    if wanted and not tripped:
+        found.tripped = breaker(wanted, nodes, leaves, limits)
+    if not found.tripped:
+        found.drain |= wanted
+    return found
+
+
+def reason_to_drain(node: Node, *, excused: bool) -> str:
+    """'' for none: an agent that is silent, or at most warns, or says of links alone what is the leaf's."""
+    if node.silent or node.said is None or node.said["word"] not in ("link", "refuse") or (node.said["word"] == "link" and excused):
+        return ""
+    return f"{WATCHED} {node.said['reason']}"
+
+
+def service_reason(wish: Mapping[str, str]) -> str:
+    parts = [wish["reason"], *(f"{name} {wish[name]}" for name in ("ticket", "until") if name in wish)]
+    return f"{WATCHED} out of service: {', '.join(parts)}"
+
+
+def leaf_text(members: Collection[Node]) -> str:
+    """What is said of a leaf whose nodes' links went down together; '' where they did not."""
+    last = sorted((min(float(down["ago"]) for down in node.said["downs"]), node.name)
+                  for node in members if node.said is not None and node.said["downs"])
+    for at, (ago, _name) in enumerate(last):
+        together = [name for other, name in last[at:] if other - ago <= TOGETHER_S]
+        if len(together) >= TOGETHER:
+            return f"links of {len(together)} nodes went down within {TOGETHER_S:.0f} s: {first_of(together, SHOWN)}; inspect the switch"
+    return ""
+
+
+def breaker(
+    wanted: Mapping[str, str], nodes: Collection[Node], leaves: Mapping[str, Collection[str]], limits: Limits
+) -> str:
+    """Why nobody may be drained; '' where all of ``wanted`` may. Nodes that are out of service count for nobody."""
+    ours = {node.name for node in nodes if node.ours and node.closed and not node.out_of_service}
+    total = ours | wanted.keys()
+    share = max(1, int(limits.share * len(nodes)))
+    names = first_of(sorted(wanted), SHOWN)
+    if len(total) > min(limits.most, share):
+        key, most = ("rdma_drain_most", limits.most) if limits.most <= share else ("rdma_drain_share", share)
+        return f"{len(total)} nodes would be drained, and {key} allows {most}: {names}"
+    for leaf, members in leaves.items():
+        here = total & set(members)
+        if len(here) > limits.leaf_most and wanted.keys() & here:
+            return f"{len(here)} nodes of {leaf} would be drained, and rdma_drain_leaf_most allows {limits.leaf_most}: {names}"
+    return ""
