@@ -133,6 +133,7 @@ FLOORS = (
     ("module_utils/apply", "module_utils/measure"),
     ("module_utils/rollback", "module_utils/prefix"),
     ("module_utils/entry",),  # bodies of modules
+    ("module_utils/agent",),  # looks by the same code as a check
     ("modules", "doc_fragments", "plugin_utils/nccl_catalogue", "plugin_utils/speed"),
     ("plugin_utils/spec",),
     ("plugin_utils/answers", "plugin_utils/cluster", "plugin_utils/nccl_tests"),

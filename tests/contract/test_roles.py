@@ -8,7 +8,7 @@ import pytest
 import repo
 
 EXPECTED_ROLES = {"preflight", "rdma_stack", "erdma", "gpu_driver", "cuda", "gpudirect", "nic_firmware", "pci_tuning",
-                  "network", "firewall", "roce_qos", "host_tuning", "containers", "ssh_mesh", "validate",
+                  "network", "firewall", "roce_qos", "host_tuning", "agent", "containers", "ssh_mesh", "validate",
                   "nccl", "mpi", "nccl_tests", "ddp_benchmark", "ai_environment", "aiacc", "upgrade"}
 # Keys of a site, named without a role's name; spec/schema.py has them all.
 ROLES = sorted({name.split("/")[1] for name in repo.matching("roles/")} | EXPECTED_ROLES)

@@ -9,6 +9,7 @@ import zlib
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.health import BY_CHECK, FLAP_HOURS
+from ..formats.program_output import one_line
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
 from .counters import DOWNS, Part, beyond
@@ -18,11 +19,12 @@ CALM = 600.0
 STAYS = ("node.machine_check", "node.memory", "pci.aer", "node.disk")
 BAD = ("fail", "warn")
 OK, LINK, REFUSE = "ok", "link", "refuse"
+TEXT = 400  # characters
 MOST = 200  # findings that are kept; cured ones go first
 FLAPS, ERRORS = "port.flaps", "port.errors"
 
 
-class Change(NamedTuple):
+class News(NamedTuple):
     """``kind``: found, worse, better, cured, known; ``finding``: as it is now."""
 
     kind: str
@@ -52,8 +54,8 @@ def error_verdicts(node: str, parts: Sequence[Part], grown: Sequence[Mapping[str
     return found
 
 
-def merge(known: Dict[str, Dict[str, Any]], verdicts: Sequence[Verdict], parts: Sequence[Part], moment: Moment) -> List[Change]:
-    """Change ``known`` (findings by id) to what these verdicts say; what none of them is about stays as it is."""
+def merge(known: Dict[str, Dict[str, Any]], verdicts: Sequence[Verdict], parts: Sequence[Part], moment: Moment) -> List[News]:
+    """News ``known`` (findings by id) to what these verdicts say; what none of them is about stays as it is."""
     serials = {part.name: part.key for part in parts}
     bad = {key_of(item, serials): item for item in verdicts if item.status in BAD}
     looked = {item.check for item in verdicts if item.status in BAD + ("pass",)}
@@ -69,43 +71,43 @@ def key_of(item: Verdict, serials: Mapping[str, str]) -> str:
     return "%s|%s" % (item.check, serials.get(item.subject, item.subject))
 
 
-def _found(known: Dict[str, Dict[str, Any]], key: str, item: Verdict, serials: Mapping[str, str], moment: Moment) -> Change:
+def _found(known: Dict[str, Dict[str, Any]], key: str, item: Verdict, serials: Mapping[str, str], moment: Moment) -> News:
     stamp = "%08x" % zlib.crc32(("%s %r" % (key, moment)).encode("utf-8"))
     finding = {
         "id": stamp, "key": key, "check": item.check, "subject": item.subject, "part": serials.get(item.subject, ""), "status": item.status,
-        "text": item.message[:400], "first": moment.t, "seen": dict(moment._asdict()), "cured": None, "known": None,
+        "text": one_line(item.message, TEXT), "first": moment.t, "seen": dict(moment._asdict()), "cured": None, "known": None,
     }
     known[stamp] = finding
-    return Change("found", finding)
+    return News("found", finding)
 
 
-def _seen_again(finding: Dict[str, Any], item: Verdict, moment: Moment) -> Optional[Change]:
+def _seen_again(finding: Dict[str, Any], item: Verdict, moment: Moment) -> Optional[News]:
     """A finding that stays as bad as it was once is said to be no better: a warning of a part that failed is its failure's rest."""
     before = finding["status"]
     kept = before if finding["check"] in STAYS and item.status == "warn" else item.status
-    finding.update(status=kept, text=item.message[:400], seen=dict(moment._asdict()))
+    finding.update(status=kept, text=one_line(item.message, TEXT), seen=dict(moment._asdict()))
     if kept == before:
         return None
     if kept == "fail":
         finding["known"] = None  # whoever knew of the warning did not know of this
-    return Change("worse" if kept == "fail" else "better", finding)
+    return News("worse" if kept == "fail" else "better", finding)
 
 
-def _calm(finding: Dict[str, Any], moment: Moment, serials: Mapping[str, str]) -> Optional[Change]:
+def _calm(finding: Dict[str, Any], moment: Moment, serials: Mapping[str, str]) -> Optional[News]:
     replaced = bool(finding["part"]) and finding["part"] not in serials.values() and finding["subject"] in serials
     if not replaced and (moment.since(finding["seen"]) < CALM or (finding["check"] in STAYS and finding["status"] == "fail")):
         return None
     finding["cured"] = moment.t
-    return Change("cured", finding)
+    return News("cured", finding)
 
 
-def acknowledge(known: Dict[str, Dict[str, Any]], stamp: str, reason: str, by: str, moment: Moment) -> Optional[Change]:
+def acknowledge(known: Dict[str, Dict[str, Any]], stamp: str, reason: str, by: str, moment: Moment) -> Optional[News]:
     """None where no open finding has this id."""
     finding = known.get(stamp)
     if finding is None or finding["cured"]:
         return None
     finding["known"] = {"reason": reason, "by": by, "t": moment.t}
-    return Change("known", finding)
+    return News("known", finding)
 
 
 def _forget(known: Dict[str, Dict[str, Any]]) -> None:

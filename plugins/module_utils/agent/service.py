@@ -16,7 +16,7 @@ from ..host.host import Host
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
 from .counters import DOWNS, Part, add, growth
-from .findings import Change, acknowledge, error_verdicts, flap_verdicts, merge
+from .findings import News, acknowledge, error_verdicts, flap_verdicts, merge
 from .history import DIRECTORY, HOUR, History, Moment, now
 from .look import EMPTY, cheap_look, verdicts_and_parts, whole_look
 from .status import Report, write_report
@@ -138,7 +138,7 @@ class Agent:
             self._note(moment, "hour", grown=self._hour)
         self._hour_before, self._hour, self._began = self._hour, {}, moment
 
-    def _say(self, changes: Sequence[Change], moment: Moment) -> None:
+    def _say(self, changes: Sequence[News], moment: Moment) -> None:
         for change in changes:
             self._note(moment, change.kind, **{name: change.finding[name] for name in ("id", "check", "subject", "part", "status", "text")})
 

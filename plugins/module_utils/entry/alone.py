@@ -22,6 +22,7 @@ from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..host.recording import RecordingHost
 from ..host.run import HANGS, MADE, in_child
+from ..observe.devices import CLASS_INFINIBAND, VPD_LIMIT
 from ..observe.facts import observe_facts, stack_summary
 from ..observe.identity import observe_identity
 from ..observe.nccl import CARRIERS, effective, observe_carriers
@@ -69,6 +70,8 @@ def recorded(live: Host, values: Mapping[str, Any]) -> Dict[str, Any]:
     """What a check reads of the node, less its secrets; contents that are no text as base64."""
     host = RecordingHost(live, fit_to_leave, fit_answer)
     judged_alone(host, "", values)
+    for name in host.listdir(CLASS_INFINIBAND):  # nothing judges a NIC's serial number, and who sends it back needs it; root alone may read
+        host.read_bytes("%s/%s/device/vpd" % (CLASS_INFINIBAND, name), VPD_LIMIT)
     entries = []
     for path, entry in sorted(host.entries.items()):
         data = entry.pop("data", None)

@@ -110,10 +110,10 @@ def test_only_our_own_drains_are_given_back() -> None:
     assert decide(fleet(nodes), LEAVES, LIMITS).cured == ["gpu001"]
 
 
-def test_out_of_service_is_drained_whatever_the_breaker_says_and_never_given_back() -> None:
+def test_out_of_service_is_drained_and_never_given_back() -> None:
     wish = {"reason": "GPU 3 returned", "ticket": "RMA-1"}
     nodes = {"gpu001": Node("gpu001", "off", None, "", None, wish),
-             "gpu002": Node("gpu002", "drain", said(), "", {"closed": True, "reason": "railwright watch: out of service"}, wish)}  # fmt: skip
+             "gpu002": drained("gpu002")["gpu002"]._replace(out_of_service=wish)}  # fmt: skip
     found = decide(fleet(nodes), LEAVES, LIMITS, "open")
     assert found.drain == {"gpu001": "railwright watch: out of service: GPU 3 returned, ticket RMA-1"}
     assert found.cured == []

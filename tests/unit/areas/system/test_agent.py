@@ -65,7 +65,8 @@ def started(tmp_path: Path) -> Path:
     import base64
 
     code = {"digest": code_digest(), "code": base64.b64encode(packed_code()).decode("ascii")}
-    wanted = node_code.desired(Spec({**nobodys_spec().as_dict(), "code_derived": code}), None)  # type: ignore[arg-type]  # any node
+    any_node: Any = None
+    wanted = node_code.desired(Spec({**nobodys_spec().as_dict(), "code_derived": code}), any_node)
     (tmp_path / wanted.file).write_text(node_code.compiled(wanted))
     starter = tmp_path / "agent"
     settings = {"mode": "observe", "flaps": 3, "textfile": "", "values": nobodys_spec().as_dict(), "directory": str(tmp_path / "memory")}

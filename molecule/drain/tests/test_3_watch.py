@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The agent as a service of both nodes, and `railwright watch` over the real Slurm. The fault itself is one that an agent remembers from
+before a boot: no container has a GPU that could be sick."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drain_steps import NODES, Slurm
+from playbook import BIN, SETTINGS
+
+ROOT = Path(__file__).resolve().parents[3]
+MEMORY, STATUS = "/var/lib/railwright/agent", "/run/railwright/agent"
+PROGRAM, HOOK = "/usr/local/libexec/railwright/agent", "/usr/local/libexec/railwright/node-status"
+FINDING = {"id": "3fa90c1e", "key": "gpu.xid|GPU 0000:27:00.0", "check": "gpu.xid", "subject": "GPU 0000:27:00.0", "part": "gpu 1653023",
+           "status": "fail", "text": "H100: Xid 79, GPU has fallen off the bus", "first": 1.8e9, "cured": None, "known": None,
+           "seen": {"t": 1.8e9, "up": 10.0, "boot": "an earlier one"}}  # fmt: skip
+SECONDS = 600
+
+
+class Watch:
+    """The site: its inventory, with the agent on, and verbs as an operator calls them."""
+
+    def __init__(self, slurm: Slurm, place: Path) -> None:
+        self.slurm, self.state = slurm, place / "state"
+        self.more = place / "more.yml"
+        self.set("observe")
+
+    def set(self, mode: str, **more: Any) -> None:
+        values = {"agent_mode": mode, "rdma_drain_gate": "validate", **more}
+        self.more.write_text(json.dumps({"all": {"vars": values}}))
+
+    def verb(self, *words: str) -> tuple[int, dict[str, Any]]:
+        argv = [str(Path(sys.executable).with_name("railwright")), words[0], "-i", str(self.slurm.cluster.inventory), "-i", str(self.more),
+                *words[1:], "--format", "json"]  # fmt: skip
+        ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=SECONDS, stdin=subprocess.DEVNULL,
+                               env={**os.environ, "XDG_STATE_HOME": str(self.state)})  # fmt: skip
+        sys.stderr.write(ended.stderr)
+        assert ended.stdout, ended.stderr[-3000:]
+        document: dict[str, Any] = json.loads(ended.stdout)
+        return ended.returncode, document
+
+    def role(self) -> None:
+        play = self.more.with_name("play.yml")
+        play.write_text(json.dumps([{"hosts": "rdma", "gather_facts": False, "roles": ["railwright.rdma.agent"]}]))
+        argv = [str(BIN / "ansible-playbook"), "-i", str(self.slurm.cluster.inventory), "-i", str(self.more), str(play)]
+        ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=SECONDS, env={**os.environ, **SETTINGS}, cwd=ROOT)
+        assert ended.returncode == 0, ended.stdout[-3000:]
+
+    def line(self, node: str) -> str:
+        return self.slurm.on(node, "cat", f"{STATUS}/status", check=False).stdout
+
+    def remember(self, node: str) -> None:
+        """The finding, as a state that an agent left."""
+        state = json.loads(self.slurm.on(node, "cat", f"{MEMORY}/state.json").stdout)
+        state["findings"][FINDING["id"]] = FINDING
+        self.slurm.on(node, "systemctl", "stop", "railwright-agent")
+        self.slurm.cluster.container(node).run("tee", f"{MEMORY}/state.json", stdin=json.dumps(state))
+        self.slurm.on(node, "systemctl", "start", "railwright-agent")
+        self.slurm.until(lambda: self.line(node).startswith("refuse "), f"{node}'s agent says refuse: {self.line(node)}")
+
+    def forget(self, node: str) -> None:
+        self.slurm.on(node, "python3", PROGRAM, "known", FINDING["id"], "GPU was seated again")
+        self.slurm.on(node, "systemctl", "restart", "railwright-agent")  # rather than wait for its minute
+        self.slurm.until(lambda: self.line(node).startswith("ok "), f"{node}'s agent says ok: {self.line(node)}")
+
+
+
+
+
+@pytest.fixture(scope="module")
+def watch(cluster_once: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+    found = Watch(cluster_once, tmp_path_factory.mktemp("watch"))
+    found.set("drain")
+    found.role()
+    for node in NODES:
+        cluster_once.until(lambda node=node: found.line(node).startswith("ok "), f"{node}'s agent looks: {found.line(node)}")
+    yield found
+    found.set("off")
+    found.role()
+    assert cluster_once.on("node1", "systemctl", "is-active", "railwright-agent", check=False).stdout.strip() != "active"
+
+
+def test_healthy_nodes_are_left_alone(watch: Watch, slurm: Slurm) -> None:
+    code, document = watch.verb("watch", "--drain")
+    assert (code, document["watch"]["drain"], document["watch"]["silent"]) == (0, {}, [])
+    assert [slurm.state(node) for node in NODES] == ["IDLE", "IDLE"]
+
+
+def test_a_sick_node_is_drained_and_given_back_after_its_gate(watch: Watch, slurm: Slurm) -> None:
+    job = slurm.submit("node1", "sleep 600")
+    slurm.runs(job)
+    watch.remember("node1")
+    watch.set("observe")
+    code, document = watch.verb("watch", "--drain")
+    assert (code, document["watch"]["drain"], list(document["watch"]["observed"])) == (1, {}, ["node1"])
+    assert "DRAIN" not in slurm.state("node1")
+    watch.set("drain")
+    code, document = watch.verb("watch", "--drain")
+    assert code == 1
+    assert "DRAIN" in slurm.state("node1"), document
+    assert slurm.reason("node1") == "railwright watch: gpu.xid GPU 0000:27:00.0: H100: Xid 79, GPU has fallen off the bus"
+    assert slurm.job(job)["JobState"] == "RUNNING", "no job is ended"
+    code, document = watch.verb("watch", "--drain")
+    assert (code, document["watch"]["cured"]) == (0, []), "what is drained is not drained again"
+    slurm.say("scancel", job)
+    watch.forget("node1")
+    code, document = watch.verb("watch", "--drain")
+    assert document["watch"]["cured"] == ["node1"]
+    assert document["watch"]["done"] == ["node1 takes jobs again"], document["watch"]
+    slurm.until(lambda: slurm.state("node1") == "IDLE", "node1 takes jobs")
+
+
+def test_the_breaker_drains_nobody_until_it_is_reset(watch: Watch, slurm: Slurm) -> None:
+    for node in NODES:
+        watch.remember(node)
+    code, document = watch.verb("watch", "--drain")
+    assert (code, document["watch"]["drain"]) == (1, {})
+    assert "rdma_drain_share allows 1" in document["watch"]["breaker"]
+    assert not any("DRAIN" in slurm.state(node) for node in NODES)
+    watch.forget("node2")
+    assert watch.verb("watch", "--drain")[1]["watch"]["drain"] == {}
+    code, document = watch.verb("watch", "--drain", "--reset")
+    assert list(document["watch"]["drain"]) == ["node1"]
+    watch.forget("node1")
+    watch.verb("watch", "--drain")
+
+
+def test_an_operators_drain_stays_the_operators(watch: Watch, slurm: Slurm) -> None:
+    slurm.say("scontrol", "update", "nodename=node1", "state=drain", "reason=RMA")
+    watch.verb("watch", "--drain")
+    assert slurm.reason("node1") == "RMA"
+
+
+def test_out_of_service_counts_for_nobody(watch: Watch, slurm: Slurm) -> None:
+    watch.more.write_text(json.dumps({"all": {"vars": {"agent_mode": "drain"}, "hosts": {
+        "node2": {"rdma_out_of_service": {"reason": "GPU 3 returned", "ticket": "RMA-4711"}}}}}))
+    watch.verb("watch", "--drain")
+    assert slurm.reason("node2") == "railwright watch: out of service: GPU 3 returned, ticket RMA-4711"
+    document = watch.verb("drift")[1]
+    assert document["nodes"]["node2"]["out_of_service"] == "GPU 3 returned"
+    watch.set("drain")
+
+
+MEASURE = f"""
+import subprocess, time
+spent = []
+for _ in range(300):
+    began = time.perf_counter()
+    subprocess.call([{HOOK!r}, "prolog"], stdout=subprocess.DEVNULL)
+    spent.append(time.perf_counter() - began)
+print(*spent)
+"""
+
+
+def test_what_the_hooks_say_of_a_sick_node(watch: Watch, slurm: Slurm) -> None:
+    watch.remember("node1")
+    ended = {(node, word): slurm.on(node, HOOK, word, check=False) for node in NODES for word in ("prolog", "epilog", "health", "npd")}
+    assert {key: found.returncode for key, found in ended.items() if found.returncode} == {("node1", "prolog"): 1, ("node1", "npd"): 1}
+    assert "Xid 79" in ended["node1", "health"].stdout
+    spent = sorted(map(float, slurm.on("node2", "python3", "-c", MEASURE).stdout.split()))
+    print(f"node-status prolog: median {statistics.median(spent) * 1e3:.1f} ms, p99 {spent[296] * 1e3:.1f} ms")
+    watch.forget("node1")
+
+
+def test_events_are_told_by_the_node(watch: Watch, slurm: Slurm) -> None:
+    time.sleep(1)
+    text = slurm.on("node1", "python3", PROGRAM, "events").stdout
+    assert "know 3fa90c1e gpu.xid GPU 0000:27:00.0" in text
+    assert "GPU was seated again" in text
