@@ -35,7 +35,8 @@ options:
     description:
       - The areas to inspect, from V(repositories), V(secure_boot), V(kernel), V(packages), V(dkms), V(stack), V(erdma),
         V(kernel_modules), V(gpu_driver), V(cuda), V(nccl_library), V(aiacc), V(mpi), V(gpudirect), V(gdrcopy), V(nic_firmware),
-        V(pci_tuning), V(network), V(firewall), V(rxe), V(ipoib), V(roce_qos), V(limits), V(sysctl), V(cpu), V(irqs), V(node_code), V(agent),
+        V(pci_tuning), V(network), V(firewall), V(rxe), V(ipoib), V(roce_qos), V(limits), V(sysctl), V(cpu), V(irqs),
+        V(node_code), V(agent),
         V(nccl), V(containers) and V(opensm). All of them when left out.
     type: list
     elements: str

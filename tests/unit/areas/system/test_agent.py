@@ -95,7 +95,8 @@ def hook(tmp_path: Path, line: str | None, word: str, *, shell: str = "dash", wi
     (tmp_path / "status").unlink(missing_ok=True)
     if line is not None:
         (tmp_path / "status").write_text(line + "\n")
-    text = agent.hook_text(without).replace("/run/railwright/agent/status", f"{tmp_path}/status").replace("/proc/uptime", f"{tmp_path}/uptime")
+    text = agent.hook_text(without).replace("/run/railwright/agent/status", f"{tmp_path}/status")
+    text = text.replace("/proc/uptime", f"{tmp_path}/uptime")
     script = tmp_path / "node-status"
     script.write_text(text)
     argv = [str(shutil.which(shell)), *(["sh"] if shell == "busybox" else [])]
