@@ -11,8 +11,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRU
 
 SPDX = "SPDX-License-Identifier: GPL-3.0-or-later"
 # Formats without comments, empty markers, and prose, which LICENSE covers; and what `railwright init` writes, which is the operator's.
-OPERATORS = ("inventories/", "src/railwright/init/templates/")  # what `init` writes is the operator's own
-NO_COMMENT = re.compile(r"^(LICENSE|inventories/.*|src/railwright/init/templates/.*|.*\.(md|json|typed|svg|png|cast))$")
+OPERATORS = ("inventories/", "src/railwright/init/templates/", "src/railwright/lab/site.yml")  # what is written for the operator is theirs
+NO_COMMENT = re.compile(r"^(LICENSE|inventories/.*|src/railwright/(init/templates/.*|lab/site\.yml)|.*\.(md|json|typed|svg|png|cast))$")
 
 
 def test_spdx_line_first() -> None:
