@@ -13,8 +13,7 @@ from ansible import constants
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 
 from .answers.form import shortened
-from .spec.key import SITE_PREFIX
-from .spec.schema import ROLE_KEYS
+from .spec.schema import ROLE_KEYS, SITE_PREFIX
 
 OWN = (SITE_PREFIX, "__", *(f"{role}_" for role in ROLE_KEYS))  # every key of the inventory, extra variables, and what our tasks register
 SHOWN = 4

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.lib.repo import matching, text
+from tests.lib.repo import matching, read_yaml, text
 
-from ansible_collections.railwright.rdma.plugins.modules import rdma_guarded
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.forms import FORMS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import BUILTIN
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
@@ -60,13 +59,12 @@ def test_every_module_has_an_action_that_begins_with_the_gate(name: str) -> None
 @pytest.mark.parametrize("name", [name for name in MODULES if name not in HERE])
 def test_a_form_names_what_the_documentation_names(name: str) -> None:
     """The documentation may name more: what the action plugin adds on the controller."""
-    module = importlib.import_module(f"ansible_collections.railwright.rdma.plugins.modules.{name}")
-    documented = set(yaml.safe_load(module.RETURN))
+    documented = set(read_yaml(f"plugins/modules/{name}.yml")["RETURN"])
     formed = {key.removesuffix("?") for form in FORMS[name].values() for key in form} - {"diff"}
     assert formed <= documented or name in STEPS
     assert set(FORMS) == set(MODULES) - HERE
 
 
 def test_the_guard_takes_the_modules_that_have_a_form() -> None:
-    choices = yaml.safe_load(rdma_guarded.DOCUMENTATION)["options"]["module"]["choices"]
+    choices = read_yaml("plugins/modules/rdma_guarded.yml")["DOCUMENTATION"]["options"]["module"]["choices"]
     assert choices == sorted(BUILTIN)

@@ -134,7 +134,8 @@ FLOORS = (
     ("module_utils/rollback", "module_utils/prefix"),
     ("module_utils/entry",),  # bodies of modules
     ("module_utils/agent",),  # looks by the same code as a check
-    ("modules", "doc_fragments", "plugin_utils/nccl_catalogue", "plugin_utils/speed"),
+    ("modules", "doc_fragments", "plugin_utils/tables"),
+    ("plugin_utils/nccl_catalogue", "plugin_utils/speed"),
     ("plugin_utils/spec",),
     ("plugin_utils/answers", "plugin_utils/cluster", "plugin_utils/nccl_tests"),
     ("plugin_utils",),

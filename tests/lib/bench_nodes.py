@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.keys_jobs import NCCL_TESTS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 
 H200 = 150754820096
 OPENMPI = {"kind": "openmpi4", "version": "4.1.4", "prefix": "/usr", "mpirun": "/usr/bin/mpirun"}
@@ -14,7 +14,7 @@ OPENMPI = {"kind": "openmpi4", "version": "4.1.4", "prefix": "/usr", "mpirun": "
 
 def wishes(**keys: Any) -> dict[str, Any]:
     """The role's defaults, as the action plugin hands them on."""
-    own = {key.name: key.default for key in NCCL_TESTS}
+    own = {key.name: key.default for key in KEYS if key.owner == "nccl_tests"}
     return {**own, "fabric": "roce", "gpudirect_path": "auto", "rails": 8, "rail_names": [f"rail{at}" for at in range(8)], "leaves": [],
             "rate_gbps": 400, **keys}
 

@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The NCCL part of docs/reference/profiles.md: every row of the catalogue with what it needs, excludes and corrects."""
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profile_rows import NODE_ADDS, SOCKET
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import DEFAULT_NCCL, NCCL_PROFILES, NcclProfile
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import (
+    DEFAULT_NCCL,
+    NCCL_PROFILES,
+    NODE_ADDS,
+    SOCKET,
+    NcclProfile,
+)
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS
 from mdtext import cell, source
 

@@ -11,8 +11,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import SYSCTLS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES, VERSION
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import Key
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS, ROLES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS, ROLES, Key
 from mdtext import cell, literal, source
 from nccl_profiles import nccl_profiles
 from rolefiles import TITLES
@@ -60,7 +59,7 @@ def files() -> dict[str, str]:
 
 def inventory_page() -> str:
     site = [key for key in KEYS if key.owner == "site"]
-    parts = [NOTE.format(source="plugins/plugin_utils/spec/schema.py"), INVENTORY_INTRO, "\n## Site keys\n\n", _list(site), RAILS]
+    parts = [NOTE.format(source="plugins/plugin_utils/tables/keys.yml"), INVENTORY_INTRO, "\n## Site keys\n\n", _list(site), RAILS]
     parts.append("\n## Disruption classes\n\nWhat `rdma_consent` may name; `none` needs no consent.\n\n| class | meaning |\n|---|---|\n")
     parts += [f"| `{name}` | {cell(meaning)} |\n" for name, meaning in DISRUPTION_MEANING.items()]
     for role in ROLES:

@@ -3,8 +3,7 @@
 
 import textwrap
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import Key
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS, Key
 
 TYPES = {"str": "str", "int": "int", "number": "float", "bool": "bool", "dict": "Dict[str, Any]"}
 # Unset by default, and given a value by validate.py's _fill_defaults.

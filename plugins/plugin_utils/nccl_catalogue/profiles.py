@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """NCCL profiles: the variables that a fabric or a cloud needs, each with its reason. Controller only.
 
-A new profile is one more row in profile_rows.py. What a node needs of the chosen one (the values, and what
+A new profile is one more row in tables/nccl_profiles.yml. What a node needs of the chosen one (the values, and what
 it has to check and to add) travels there in the Spec, as ``derived`` makes it; reasons and sources stay here.
 """
 
@@ -12,11 +12,11 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-from .profile_rows import NCCL_PROFILES, NODE_ADDS, SOCKET, Correction, Exclusion, NcclProfile, NcclVariable
+from ..tables.rows import read_table, rows
 
-__all__ = ("DEFAULT_NCCL", "NCCL_PROFILES", "Correction", "Exclusion", "NcclProfile", "NcclVariable", "Origin", "derived", "nccl_profile",
-           "nccl_variables", "origins")
-
+HCA = "NCCL_IB_HCA"
+SOCKET = "NCCL_SOCKET_IFNAME"
+NODE_ADDS = (HCA, SOCKET)  # what only the node knows: the rails' devices, and the interface of the bootstrap
 DEFAULT_NCCL: dict[str, str] = {"roce": "roce", "infiniband": "infiniband", "erdma": "erdma-native"}
 AUTO = "auto"
 GID_INDEX = "NCCL_IB_GID_INDEX"
@@ -24,6 +24,54 @@ GID_INDEX = "NCCL_IB_GID_INDEX"
 _RANGE = ("The rails' subnet, so that no GID of another address is chosen.", "alibabacloud-erdma-controller runbook")
 _FAMILY = ("The rails have IPv6 addresses, and NCCL looks for GIDs of IPv4 unless told otherwise.",
            "NCCL (src/transport/net_ib, since 2.21)")
+
+
+class NcclVariable(NamedTuple):
+    """``file``: the value names a file of the node, and this is where it comes from."""
+
+    name: str
+    value: str
+    why: str
+    source: str
+    file: str = ""
+
+
+class Correction(NamedTuple):
+    """What the source says, what the profile does instead, and why."""
+
+    said: str
+    instead: str
+    why: str
+
+
+class Exclusion(NamedTuple):
+    """A variable that defeats the profile. ``values`` (): whatever its value; ``severity``: error, or warning where it only costs speed."""
+
+    name: str
+    values: tuple[str, ...]
+    why: str
+    source: str
+    severity: str = "error"
+
+
+class NcclProfile(NamedTuple):
+    """One row: everything that a fabric or a cloud needs of NCCL, and what it was corrected against."""
+
+    name: str
+    fabrics: tuple[str, ...]
+    variables: tuple[NcclVariable, ...]
+    address_range: bool  # set NCCL_IB_ADDR_RANGE to the rails' subnet when they share one
+    hca_prefix: str | None  # the driver's device names, for documentation; lists are rendered from the match
+    why: str
+    source: str
+    corrected: tuple[Correction, ...] = ()
+    qos: str | None = None  # the QoS profile that the fabric's switches know; "none": there must be none; None: any
+    nccl: tuple[str | None, str | None] = (None, None)  # first and last release that it is for
+    transport: str = ""  # a plugin that brings its own: it finds devices and GIDs, and NCCL_IB_* are not its settings
+    node: tuple[str, ...] = NODE_ADDS  # what the node adds
+    hcas: tuple[tuple[str, tuple[str, ...]], ...] = ()  # (shape, its HCAs): used where a host has no rails
+    excludes: tuple[Exclusion, ...] = ()
+    needs: tuple[str, ...] = ()  # what must be there beside it, in words
 
 
 class Origin(NamedTuple):
@@ -34,6 +82,9 @@ class Origin(NamedTuple):
     origin: str  # profile, qos_profile, inventory, override, node
     why: str
     source: str
+
+
+NCCL_PROFILES = rows(NcclProfile, read_table("nccl_profiles"))
 
 
 def nccl_profile(name: str) -> NcclProfile | None:

@@ -13,16 +13,22 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import artifacts, nic_parameters
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, unreachable
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import GROUPS
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ALL, GROUPS
 
 from .check_qos import check_buffers, check_custom
 from .findings import Findings, did_you_mean, nearest
-from .keys_drivers import HOST, URL, URL_FORM
-from .keys_jobs import COLLECTIVES, FIGURES
 from .nccl_overrides import check_variable
-from .schema import PACKAGE
+from .schema import FORMS
 from .values import as_int, as_number, type_name
 
+COLLECTIVES = (
+    "all_reduce", "all_gather", "reduce_scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "sendrecv", "hypercube",
+)
+# What a floor or a baseline has figures of: a collective over all nodes, or over a group of them.
+FIGURES = COLLECTIVES + tuple(f"{name}/{group}" for name in COLLECTIVES for group in GROUPS if group != ALL)
+HOST = r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"  # without a user and a password, and with nothing that could be one
+URL, URL_FORM = FORMS["url"]["pattern"], FORMS["url"]["form"]
+PACKAGE = FORMS["package"]["pattern"]
 SYSCTL = r"[a-z0-9_]+([./][A-Za-z0-9_{}@:-]+)+"
 SYSCTL_VALUE = r"[\x20-\x7e]+"  # one line, printable
 VERSION = r"[A-Za-z0-9][A-Za-z0-9.+:~_-]*"

@@ -9,8 +9,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import q
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import NCCL_RELEASE
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import DEFAULT
 
-from ..nccl_catalogue.profile_rows import HCA, Exclusion
-from ..nccl_catalogue.profiles import AUTO, GID_INDEX, NcclProfile, nccl_profile
+from ..nccl_catalogue.profiles import AUTO, GID_INDEX, HCA, Exclusion, NcclProfile, nccl_profile
 from .check_qos import arithmetic
 from .findings import Findings
 from .nccl_overrides import RDMA_OFF, TURNS_OFF, check_name, check_value, rdma_off

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from .findings import Findings, did_you_mean
-from .key import SITE_PREFIX
-from .schema import BY_NAME
+from .schema import BY_NAME, SITE_PREFIX
 
 SLIPS = 2  # letters left out, added, replaced or swapped with their neighbour
 SHORT = 5  # a word of so few letters has one slip at most, and keeps its first letter: cudnn is no cuda, api no mpi, rccl no nccl

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .findings import MISSING, Findings
-from .key import TYPE_WORDS, Key
+from .schema import TYPE_WORDS, Key
 
 _TRUE = ("true", "yes", "on", "1")
 _FALSE = ("false", "no", "off", "0")

@@ -27,8 +27,9 @@ from railwright.journal import last_of, place_of
 
 if TYPE_CHECKING:
     from railwright.events import RunOutcome
+    from railwright.isolate.launching import Site
     from railwright.isolate.nccl import NcclLauncher
-    from railwright.isolate.perftest import PerftestLauncher, Site
+    from railwright.isolate.perftest import PerftestLauncher
 
 HELP = """Find slow or failing parts: a node, a rail, one direction of it, a path, a leaf switch, a link that flaps.
 
@@ -181,7 +182,7 @@ def leaves_of(judged: Judged, nodes: Collection[str]) -> dict[str, Collection[st
 
 def measurable(session: Session, judged: Judged, left_out: Collection[str]) -> tuple[dict[str, Site], RunOutcome]:
     """Every other node that answers, with its rails as it sees them."""
-    from railwright.isolate.perftest import Site
+    from railwright.isolate.launching import Site
     from railwright.scan.nodes import nodes_of
     from railwright.scan.questions import QUESTIONS
 

@@ -15,8 +15,7 @@ import yaml
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import CUSTOM, DEFAULT_QOS, NONE, QOS_PROFILES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import DEFAULT_NCCL, NCCL_PROFILES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_fabric import MTU_ALLOWED
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import Key
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS, ROLES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS, ROLES, Key
 from railwright.exitcodes import InputError
 from railwright.writing import make_directories, usual_mode, write_atomic
 

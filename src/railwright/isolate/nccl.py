@@ -18,10 +18,9 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate impor
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import plan_jobs
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import nearest_gpu, over_one_rail
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Launcher
-from railwright.isolate.model import Ask, Result, Round, Trial
-from railwright.isolate.perftest import AT_ONCE, SHOWN, Grown, Site
+from railwright.isolate.launching import Answers, PairLauncher, Site
+from railwright.isolate.model import Ask, Result, Trial
 from railwright.scan.questions import Question, Step, answer_of
-from railwright.scan.scan import scan
 
 PROGRAMS = {"both": "sendrecv", "forth": "broadcast", "back": "broadcast"}
 SECONDS = 120  # of one question; starting CUDA and NCCL takes ten or twenty of them
@@ -45,35 +44,19 @@ class Asked(NamedTuple):
     item: dict[str, Any]  # what the node is told
 
 
-class NcclLauncher:
+class NcclLauncher(PairLauncher):
     """``run``: the name of the search on the nodes. ``resumed``: one of this name may have been cut off there."""
 
     def __init__(
         self, members: Mapping[str, Member], rails: Sequence[str], launcher: Launcher, run: str, at_once: int, tell: Callable[[str], None],
         *, resumed: bool = False,
     ) -> None:  # fmt: skip
+        super().__init__({name: member.site for name, member in members.items()}, at_once, tell)
         self._members, self._rails, self._launcher, self._run = members, tuple(rails), launcher, run
-        self._at_once, self._tell, self._resumed = at_once, tell, resumed
-        self.grown = Grown()
+        self._resumed = resumed
         self._cancel = f"railwright-{run}" if launcher.kind == "slurm" else None
         self._busy: set[str] = set()
         self._starting: set[str] = set()
-        self._away: set[str] = set()
-        self._why: dict[str, str] = {}  # node -> why it gave no figure in this round
-
-    @property
-    def nodes(self) -> list[str]:
-        """Those that it can measure."""
-        return list(self._members)
-
-    def run(self, round_: Round) -> list[Result]:
-        self._why, results = {}, list[Result]()
-        for begin in range(0, len(round_.trials), self._at_once):
-            results += self._together(round_.trials[begin : begin + self._at_once])
-        reasons = [f"{node}: {why}" for node, why in self._why.items()]
-        for text in reasons[:SHOWN] + ([f"and {len(reasons) - SHOWN} more nodes without a figure"] if len(reasons) > SHOWN else []):
-            self._tell(f"round {round_.number}: {text}")
-        return results
 
     def stop(self) -> None:
         """On every node that takes part: launchers, ranks, jobs of Slurm, directories."""
@@ -87,7 +70,7 @@ class NcclLauncher:
         plan = self._members[node].plan
         return {"ports": plan.seen["ports"], "lossless": plan.wishes["lossless"], "why_not": plan.wishes["why_not"]}
 
-    def _together(self, trials: Sequence[Trial]) -> list[Result]:
+    def together(self, trials: Sequence[Trial]) -> list[Result]:
         self._away = {node for trial in trials for node in trial.nodes if node not in self._members}
         able = {number: trial for number, trial in enumerate(trials) if not self._away & set(trial.nodes)}
         starts = {number: self._start(trial) for number, trial in able.items()}
@@ -179,25 +162,14 @@ class NcclLauncher:
     def _say(self, trial: Trial, ask: Ask, why: str) -> None:
         self._why.setdefault(trial.nodes[0], f"{', '.join(ask.rails)} with {trial.nodes[1]}: {one_line(why)}")
 
-    def _ask(self, mode: str, requests: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        """Answers of the nodes that gave one."""
-        answers = dict[str, dict[str, Any]]()
-        if not requests:
-            return answers
+    def _ask(self, mode: str, requests: Mapping[str, dict[str, Any]]) -> Answers:
         common = {"benchmark": "nccl_tests", "mode": mode, "run": self._run}
         question = Question(
             "rdma_bench", f"{mode.capitalize()} pairs of nodes",
             lambda node, _spec: {**common, "node": node, "user": self._members[node].plan.seen["user"], **requests[node]},
             lambda question, asked: [
                 Step(question.task, question.module, answer_of(NAMESPACE + question.module, f"nccl_tests.{mode}", asked.heard))])
-        nodes = [self._members[node].site.node for node in sorted(requests)]
-        found = scan(question, nodes, None, None, answers.__setitem__, at_once=min(len(nodes), 2 * AT_ONCE))
-        for node in [node for node in requests if node not in answers]:
-            host = found.outcome.hosts.get(node)
-            self._why.setdefault(node, one_line(found.by_ansible.get(node) or (host.message if host else "") or "no answer"))
-            if host is None or host.status == "unreachable":
-                self._away.add(node)
-        return answers
+        return self.ask(question, sorted(requests))
 
 
 def nccl_launcher(nodes: Sequence[plan_jobs.Node]) -> Launcher | str:

@@ -6,45 +6,20 @@ Servers end by themselves after a bounded time, whatever becomes of the controll
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement, plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import lossless_of, ports_of, profile_of, sizes_of
-from railwright.isolate.model import Result, Round, Trial
+from railwright.isolate.launching import Answers, PairLauncher, Site
+from railwright.isolate.model import Result, Trial
 from railwright.scan.questions import Question, module_step
-from railwright.scan.scan import Node, scan
 
 MESSAGE_BYTES = 65536  # at most: perftest's own, which fills any link, and many of which go through a slow one in a second
 SECONDS = 1  # a sample; their median counts, and five short ones see an odd moment that a long one averages in
-AT_ONCE = 1024  # pairs; while they measure, their connections only wait
-SHOWN = 3  # reasons of a round
 TASKS = {"start": "Start the servers", "sample": "Run the clients", "stop": "Stop the servers and read the counters"}
-Answers = dict[str, dict[str, Any]]
-
-
-class Site(NamedTuple):
-    """A node, and what ``rdma_check`` said of it: its rails and facts."""
-
-    node: Node
-    view: Mapping[str, Any]
-
-
-class Grown:
-    """Verdicts of counters that grew while it was measured: those that did not pass, the first of each port."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, ...], dict[str, Any]] = {}
-
-    def add(self, verdicts: Iterable[dict[str, Any]]) -> None:
-        for verdict in verdicts:
-            if verdict["status"] not in ("pass", "skipped"):
-                self._found.setdefault(tuple(str(verdict[key]) for key in ("check", "node", "hca", "port")), verdict)
-
-    def verdicts(self) -> list[dict[str, Any]]:
-        return list(self._found.values())
 
 
 class Leg(NamedTuple):
@@ -58,35 +33,17 @@ class Leg(NamedTuple):
     asking: tuple[Measurement, ...]
 
 
-class PerftestLauncher:
+class PerftestLauncher(PairLauncher):
     def __init__(self, sites: Mapping[str, Site], at_once: int, tell: Callable[[str], None]) -> None:
-        self._sites, self._at_once, self._tell = sites, at_once, tell
+        super().__init__(sites, at_once, tell)
         self._running: set[str] = set()
-        self.grown = Grown()
-        self._why: dict[str, str] = {}  # node -> why it gave no figure in this round
-
-    @property
-    def nodes(self) -> list[str]:
-        """Those that it can measure."""
-        return list(self._sites)
-
-    def run(self, round_: Round) -> list[Result]:
-        self._why = {}
-        results = []
-        for begin in range(0, len(round_.trials), self._at_once):
-            results += self._together(round_.trials[begin : begin + self._at_once])
-        for node, why in list(self._why.items())[:SHOWN]:
-            self._tell(f"round {round_.number}: {node}: {why}")
-        if len(self._why) > SHOWN:
-            self._tell(f"round {round_.number}: and {len(self._why) - SHOWN} more nodes without a figure")
-        return results
 
     def stop(self) -> None:
         nodes, self._running = self._running, set()
         answers = self._ask("stop", {node: self._about(node) for node in sorted(nodes)})
         self.grown.add(item for found in answers.values() for item in found["verdicts"])
 
-    def _together(self, trials: Sequence[Trial]) -> list[Result]:
+    def together(self, trials: Sequence[Trial]) -> list[Result]:
         legs = [leg for number, trial in enumerate(trials) if self._sites.keys() >= set(trial.nodes) for leg in self._legs(number, trial)]
         everybody = {node for trial in trials for node in trial.nodes}
         self._running = everybody & self._sites.keys()
@@ -166,14 +123,5 @@ class PerftestLauncher:
         return {**sizes, "seconds": SECONDS, "message_bytes": min(MESSAGE_BYTES, sizes["message_bytes"])}
 
     def _ask(self, mode: str, requests: Mapping[str, dict[str, Any]]) -> Answers:
-        """Answers of the nodes that gave one."""
-        answers: Answers = {}
-        if not requests:
-            return answers
         question = Question("rdma_measure", TASKS[mode], lambda node, _spec: {"mode": mode, "node": node, **requests[node]}, module_step)
-        nodes = [self._sites[node].node for node in requests]
-        found = scan(question, nodes, None, None, answers.__setitem__, at_once=min(len(nodes), 2 * AT_ONCE))
-        for node in [node for node in requests if node not in answers]:
-            host = found.outcome.hosts.get(node)
-            self._why.setdefault(node, one_line(found.by_ansible.get(node) or (host.message if host else "") or "no answer"))
-        return answers
+        return self.ask(question, list(requests))

@@ -7,39 +7,14 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from hashlib import sha256
+from pathlib import Path
 
 from railwright.lab import machine, tools
 from railwright.lab.image import Progress
 from railwright.lab.state import LabState, Node, write_atomic
 from railwright.lab.tools import LabError
 
-SITE = """# The lab: Soft-RoCE (rdma_rxe) on virtual machines. Real verbs devices and real RoCE v2 packets, at emulation speed.
-
-# RoCE v2 over ordinary Ethernet.
-rdma_fabric: roce
-# The kernel's own RDMA stack plus one software device a rail. Real NICs would say `inbox` or name a vendor stack.
-rdma_stack: soft_roce
-
-# Jumbo frames on every rail. RDMA then runs with an active MTU of 4096 bytes instead of 1024.
-rdma_mtu: 9000
-
-# What a run may interrupt. These machines carry no traffic of anybody's, so everything short of a reboot is fine.
-rdma_consent: [link, restart]
-
-# What a healthy port looks like. Written down, never learned from the node that is being judged.
-rdma_expect:
-  link_layer: Ethernet
-  active_mtu: 4096
-
-# Far below any hardware: two emulated machines share a few cores. These prove the path, not its speed.
-validate_min_bandwidth_gbps: 0.01
-validate_max_latency_us: 20000
-validate_max_write_latency_us: 20000
-# A message of 1 MiB, the default, takes an emulated machine longer than a queue pair waits for its acknowledgement.
-validate_perftest_message_bytes: 65536
-validate_perftest_seconds: 5
-validate_timeout_s: 120
-"""
+SITE = Path(__file__).with_name("site.yml").read_text(encoding="utf-8")  # of the inventory: the operator's from then on
 
 HOSTS_HEAD = """# Written by `railwright lab up`, again on every start: the ports may change.
 all:

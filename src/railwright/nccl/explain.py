@@ -7,11 +7,12 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.nccl_gids import finds_it
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profile_rows import HCA, SOCKET
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import (
     DEFAULT_NCCL,
     GID_INDEX,
+    HCA,
     NCCL_PROFILES,
+    SOCKET,
     NcclProfile,
     nccl_profile,
     origins,

@@ -12,7 +12,7 @@ import nccl_logs
 from ansible_collections.railwright.rdma.plugins.action.rdma_bench import BENCHMARKS, DDP, NCCL, ddp_judge, nccl_arguments, nccl_plan
 from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import failures, judge_bench
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import part_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.keys_jobs import NCCL_TESTS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 from bench_nodes import seen
 from bench_nodes import wishes as wanted
 from field_specs import build_spec
@@ -72,7 +72,7 @@ def test_every_wish_of_the_role_reaches_the_plan() -> None:
     spec, findings = build_spec({"fabric": "roce", "mtu": 9000, "rails": rails, "expect": {"rate_gbps": 400}}, "n1")
     assert spec is not None, findings
     found = BENCHMARKS["nccl_tests"].wishes(spec)
-    assert {key.name for key in NCCL_TESTS} <= set(found)
+    assert {key.name for key in KEYS if key.owner == "nccl_tests"} <= set(found)
     assert (found["rails"], found["rate_gbps"], found["fabric"], found["transport"]) == (1, 400, "roce", "")
 
 

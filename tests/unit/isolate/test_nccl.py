@@ -14,9 +14,9 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils import perftest_ro
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import plan_jobs
 from railwright.cli.isolate import launcher_of
 from railwright.exitcodes import RunError
+from railwright.isolate.launching import Site
 from railwright.isolate.model import Ask, Result, Round, Trial
 from railwright.isolate.nccl import Member, NcclLauncher, nccl_launcher
-from railwright.isolate.perftest import Site
 
 RAILS = ("rail0", "rail1")
 WHOLE = Ask(RAILS, "both")

@@ -12,8 +12,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from field_specs import build_spec
 from railwright.inventory import _quiet
 from railwright.isolate import journal
+from railwright.isolate.launching import Site
 from railwright.isolate.model import Ask, Options, Result, Round, Trial, make_fleet
-from railwright.isolate.perftest import PerftestLauncher, Site
+from railwright.isolate.perftest import PerftestLauncher
 from railwright.isolate.solve import Search
 from railwright.scan import scan
 from railwright.scan.dialogue import Command, Heard, Payload

@@ -7,8 +7,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import qos_profile
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue import profiles
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profile_rows import NcclVariable
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES, nccl_profile
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES, NcclVariable, nccl_profile
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec import check_nccl_env
 from field_specs import build_spec
 

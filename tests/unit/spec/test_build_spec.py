@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec, errors_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import Key
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS, Key
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 
 Judge = Callable[..., tuple[Spec | None, list[Finding]]]

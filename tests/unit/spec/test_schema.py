@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import aiacc
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import SYSCTLS, canonical, wanted_sysctls
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import GROUPS
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_entries import COLLECTIVES, HOST
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import MISSING, Findings
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.key import SITE_PREFIX
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, KEYS, ROLE_KEYS, ROLES, SITE
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, FORMS, KEYS, ROLE_KEYS, ROLES, SITE_PREFIX
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import check_key
 from repo import ROOT
@@ -20,7 +23,7 @@ from repo import ROOT
 
 def test_names_are_unique_and_owned() -> None:
     assert len(BY_NAME) == len(KEYS)
-    assert {key.name for key in SITE} | {name for names in ROLE_KEYS.values() for name in names} == set(BY_NAME)
+    assert {key.name for key in KEYS if key.owner == "site"} | {name for names in ROLE_KEYS.values() for name in names} == set(BY_NAME)
     assert all(names for names in ROLE_KEYS.values())
     assert set(ROLE_KEYS) == set(ROLES)
 
@@ -46,6 +49,19 @@ def test_defaults_and_examples_are_allowed(key: Any, field: str) -> None:
         findings = Findings("n1")
         assert check_key(key, value, key.name, findings) is not MISSING
         assert findings.items == []
+
+
+def test_rows_name_what_the_code_has() -> None:
+    """The table is text: what it repeats of the code is held to it here."""
+    collectives = BY_NAME["nccl_tests_collectives"]
+    assert collectives.pattern == f"^({'|'.join(COLLECTIVES)})$"
+    assert collectives.form == "a list of " + ", ".join(COLLECTIVES)
+    assert f": {', '.join(COLLECTIVES)}. " in collectives.doc
+    assert BY_NAME["nccl_tests_groups"].choices == GROUPS
+    assert BY_NAME["rdma_consent"].choices == DISRUPTIONS[1:]
+    assert BY_NAME["aiacc_version"].default == aiacc.RELEASE
+    assert FORMS["url"]["pattern"] == f"^(https?://{HOST}([/?#][!-~]*)?|file:///[!-~]*)$"
+    assert BY_NAME["nccl_wheel_index"].pattern == r"^(?!.*/simple/?$)" + FORMS["url"]["pattern"][1:]
 
 
 def test_generated_files_are_up_to_date() -> None:
