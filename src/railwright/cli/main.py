@@ -46,10 +46,11 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "Evidence": (
         ("explain", "why a node gets what it gets, by one name"),
+        ("diagnose", "a job hangs: which rank everybody waits for; only reads"),
         ("facts", "what nodes show"),
         ("bundle", "a node as an archive"),
-        ("diagnose", "a job hangs: which rank everybody waits for; only reads"),
-        ("report", "the last run as JSON, JUnit, Markdown and plots"),
+        ("top", "rails and GPUs, live"),
+        ("report", "the last run as files"),
     ),
     "Tools": (
         ("nccl", "explain a variable, lint settings, judge a log"),
