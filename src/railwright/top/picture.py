@@ -11,7 +11,7 @@ SORTS = ("stands out", "busy", "name")
 VIEWS = ("rails and GPUs", "rails", "GPUs")
 SIGNS = dict(zip(MARKS, "XX<h!pcr", strict=True))
 NODE, NAME, BAR = 12, 9, 10
-RAILS = f"  {'node':{NODE}} {'rail':{NAME}}{'out':>6}{'in':>6}{'Gb/s':>6} {'':{BAR}}{'pkt':>6}{'pause':>5}{'retr':>5}{'oos':>5}{'cnp':>5}"
+RAILS = f"  {'node':{NODE}} {'rail':{NAME}}{'out':>6}{'in':>6}{'Gb/s':>6} {'':{BAR}}{'pkt':>5}{'pause':>6}{'retr':>5}{'oos':>5}{'cnp':>5}"
 GPUS = f"  {'node':{NODE}} {'GPU':3}{'use':>5} {'':{BAR}}{'memory':>11}{'power':>10}{'MHz':>6}{'C':>4}{'NVLink GB/s':>13}"
 AWAY = ("silent", "unreachable", "failed", "connecting")
 LEGEND = "X down, lost  < behind  h held back  ! lossy  p paused  c congested  r reordered"
@@ -109,7 +109,7 @@ def rail_line(node: str, rail: Mapping[str, Any]) -> str:
     rates = (rail["waits"] if pauses is None else pauses, rail["retransmissions"], rail["out_of_sequence"], both(rail, "cnp_out", "cnp_in"))
     packets = short(both(rail, "out_packets", "in_packets"))
     state = [] if rail["state"] == "ACTIVE" else [rail["state"] or "state unknown"]
-    return (f"{sign(rail)} {node:{NODE}.{NODE}} {rail['rail']:{NAME}.{NAME}}{figures} {bar(moved, most)}{packets:>6}"
+    return (f"{sign(rail)} {node:{NODE}.{NODE}} {rail['rail']:{NAME}.{NAME}}{figures} {bar(moved, most)}{packets:>5} "
             f"{''.join(f'{short(each):>5}' for each in rates)}  {' '.join([*state, *rail['marks']])}")
 
 
