@@ -86,8 +86,8 @@ def inventory(directory: Path, count: int, port: int) -> Path:
         "ansible_ssh_private_key_file": str(directory / "client"), "ansible_ssh_common_args": options,
     }
     hosts = {f"node{number:05d}": {"ansible_host": address(number + 1), "rdma_rails": [
-        {"name": f"rail{rail}", "match": {"pci": f"0000:{0x13 + 0x18 * rail:02x}:00.0"}, "address": f"{FIRST_RAIL + (rail << 14) + number + 1}/18"}
-        for rail in range(RAILS)]} for number in range(count)}  # fmt: skip
+        {"name": f"rail{rail}", "match": {"pci": f"0000:{0x13 + 0x18 * rail:02x}:00.0"},
+         "address": f"{FIRST_RAIL + (rail << 14) + number + 1}/18"} for rail in range(RAILS)]} for number in range(count)}  # fmt: skip
     path = directory / "site.json"
     path.write_text(json.dumps({"all": {"vars": common, "children": {"rdma": {"hosts": hosts}}}}), encoding="utf-8")
     return path
@@ -128,7 +128,8 @@ def spent() -> float:
 def bench(count: int, seconds: int, directory: Path) -> dict[str, Any]:
     for name in ("host", "client"):
         subprocess.run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(directory / name)), check=True)
-    with subprocess.Popen([sys.executable, "-m", "tests.bench.top", "--serve", str(directory)], stdout=subprocess.PIPE, text=True) as server:
+    argv = [sys.executable, "-m", "tests.bench.top", "--serve", str(directory)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             site = inventory(directory, count, int(server.stdout.readline()))
@@ -138,13 +139,15 @@ def bench(count: int, seconds: int, directory: Path) -> dict[str, Any]:
                 long, shown = run(site, SHORT + seconds, screen=screen)
                 way = "screen" if screen else "json"
                 share = (long - short) / seconds
-                found |= {f"{way}_share": round(share, 3), f"{way}_ms_a_sample": round(1000 * share / count, 3), f"{way}_start_s": round(short, 1)}
+                found |= {f"{way}_share": round(share, 3), f"{way}_ms_a_sample": round(1000 * share / count, 3),
+                          f"{way}_start_s": round(short, 1)}
                 if not screen:
                     states = [node["status"] for node in json.loads(shown.splitlines()[-1])["nodes"].values()]
                     found["ok"] = states.count("ok")
         finally:
             server.terminate()
-    return {**found, "python": platform.python_version(), "cores": len(os.sched_getaffinity(0)), "load": [round(each, 1) for each in os.getloadavg()]}
+    return {**found, "python": platform.python_version(), "cores": len(os.sched_getaffinity(0)),
+            "load": [round(each, 1) for each in os.getloadavg()]}
 
 
 def main() -> int:

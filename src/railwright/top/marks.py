@@ -13,7 +13,7 @@ BUSY = 0.05  # of what they could move: the median of those that take part
 BEHIND = 0.8  # of that median
 USED = 50  # per cent: a GPU whose clock says something
 # The worst first: its place decides the order of rows.
-MARKS = ("lost", "down", "behind", "held_back", "lossy", "paused", "congested", "reordered")
+MARKS = ("lost", "down", "held_back", "behind", "lossy", "paused", "congested", "reordered")
 GROWS = {"lossy": ("retransmissions",), "paused": ("pauses_out", "pauses_in", "waits"), "congested": ("cnp_out", "cnp_in"),
          "reordered": ("out_of_sequence",)}
 HARMLESS = "sw_power_cap"  # a GPU at full load

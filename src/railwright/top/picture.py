@@ -9,12 +9,12 @@ from railwright.top.marks import HARMLESS, MARKS, by_name, moved_by, weight
 
 SORTS = ("stands out", "busy", "name")
 VIEWS = ("rails and GPUs", "rails", "GPUs")
-SIGNS = dict(zip(MARKS, "XX<h!pcr", strict=True))
+SIGNS = dict(zip(MARKS, "XXh<!pcr", strict=True))
 NODE, NAME, BAR = 12, 9, 10
-RAILS = f"  {'node':{NODE}} {'rail':{NAME}}{'out':>6}{'in':>6}{'Gb/s':>6} {'':{BAR}}{'pkt':>5}{'pause':>6}{'retr':>5}{'oos':>5}{'cnp':>5}"
+RAILS = f"  {'node':{NODE}} {'rail':{NAME}}{'out':>6}{'in':>6}{'of':>6} {'Gb/s':{BAR}}{'pkt':>5}{'pause':>6}{'retr':>5}{'oos':>5}{'cnp':>5}"
 GPUS = f"  {'node':{NODE}} {'GPU':3}{'use':>5} {'':{BAR}}{'memory':>11}{'power':>10}{'MHz':>6}{'C':>4}{'NVLink GB/s':>13}"
 AWAY = ("silent", "unreachable", "failed", "connecting")
-LEGEND = "X down, lost  < behind  h held back  ! lossy  p paused  c congested  r reordered"
+LEGEND = "X down, lost  h held back  < behind  ! lossy  p paused  c congested  r reordered"
 
 
 class Wish(NamedTuple):

@@ -54,7 +54,7 @@ class Screen:
     def draw(self) -> None:
         if self._document is not None:
             size = os.get_terminal_size(1)
-            lines = screen(self._document, self._wish, size.columns, size.lines)
+            lines = screen(self._document, self._wish, size.columns or 80, size.lines or 24)
             sys.stdout.write(HOME + f"{CLEAR_LINE}\r\n".join(lines) + CLEAR_LINE + CLEAR_BELOW)
             sys.stdout.flush()
 

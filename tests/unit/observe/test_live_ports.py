@@ -31,7 +31,8 @@ def read(root: Path) -> list[dict[str, Any]]:
 MLX5 = {
     "counters/port_xmit_data": "1000", "counters/port_rcv_data": "500", "counters/port_xmit_packets": "7", "counters/port_rcv_packets": "6",
     "counters/port_xmit_wait": "9", "hw_counters/packet_seq_err": "1", "hw_counters/implied_nak_seq_err": "2",
-    "hw_counters/local_ack_timeout_err": "3", "hw_counters/out_of_sequence": "4", "hw_counters/np_cnp_sent": "5", "hw_counters/rp_cnp_handled": "8",
+    "hw_counters/local_ack_timeout_err": "3", "hw_counters/out_of_sequence": "4", "hw_counters/np_cnp_sent": "5",
+    "hw_counters/rp_cnp_handled": "8",
 }
 
 

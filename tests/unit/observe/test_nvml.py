@@ -25,7 +25,7 @@ class Library:
             self.called.append(name)
             if name in self.status:
                 return self.status[name]
-            return int(getattr(self, name.removeprefix("nvml").removeprefix("Device"))(*arguments) or 0)
+            return int(getattr(self, name.removeprefix("nvml").removeprefix("Device").lower())(*arguments) or 0)
 
         return function
 
@@ -33,63 +33,63 @@ class Library:
     def set(pointer: Any, value: Any) -> None:
         pointer._obj.value = value
 
-    def Init_v2(self) -> None: ...
+    def init_v2(self) -> None: ...
 
-    def Shutdown(self) -> None:
+    def shutdown(self) -> None:
         self.shut += 1
 
-    def GetCount_v2(self, count: Any) -> None:
+    def getcount_v2(self, count: Any) -> None:
         self.set(count, 2)
 
-    def GetHandleByIndex_v2(self, index: Any, device: Any) -> None:
+    def gethandlebyindex_v2(self, index: Any, device: Any) -> None:
         self.set(device, 100 + index.value)
 
-    def GetPciInfo_v3(self, device: Any, pci: Any) -> None:
+    def getpciinfo_v3(self, device: Any, pci: Any) -> None:
         pci._obj.id = b"00000000:%X:00.0" % (0x1A + device.value - 100)
 
-    def GetUUID(self, _device: Any, room: Any, size: Any) -> None:
+    def getuuid(self, _device: Any, room: Any, size: Any) -> None:
         assert size.value == len(room)
         room.value = b"GPU-11111111-2222-3333-4444-555555555555"
 
-    GetSerial = GetName = GetUUID
+    getserial = getname = getuuid
 
-    def GetUtilizationRates(self, _device: Any, use: Any) -> None:
+    def getutilizationrates(self, _device: Any, use: Any) -> None:
         use._obj.gpu, use._obj.memory = 97, 40
 
-    def GetMemoryInfo(self, _device: Any, memory: Any) -> None:
+    def getmemoryinfo(self, _device: Any, memory: Any) -> None:
         memory._obj.total, memory._obj.used = 80 << 30, 70 << 30
 
-    def GetPowerUsage(self, _device: Any, value: Any) -> None:
+    def getpowerusage(self, _device: Any, value: Any) -> None:
         self.set(value, 612_500)
 
-    GetEnforcedPowerLimit = GetPowerUsage
+    getenforcedpowerlimit = getpowerusage
 
-    def GetClockInfo(self, _device: Any, kind: Any, value: Any) -> None:
+    def getclockinfo(self, _device: Any, kind: Any, value: Any) -> None:
         self.set(value, {1: 1755, 2: 2619}[kind.value])
 
-    GetMaxClockInfo = GetClockInfo
+    getmaxclockinfo = getclockinfo
 
-    def GetTemperature(self, _device: Any, sensor: Any, value: Any) -> None:
+    def gettemperature(self, _device: Any, sensor: Any, value: Any) -> None:
         self.set(value, 61 + sensor.value)
 
-    def GetCurrentClocksThrottleReasons(self, _device: Any, value: Any) -> None:
+    def getcurrentclocksthrottlereasons(self, _device: Any, value: Any) -> None:
         self.set(value, 0x4 | 0x40 | 0x1)
 
-    def GetTotalEccErrors(self, _device: Any, kind: Any, since: Any, value: Any) -> None:
+    def gettotaleccerrors(self, _device: Any, kind: Any, since: Any, value: Any) -> None:
         self.set(value, 10 * kind.value + since.value)
 
-    def GetPcieReplayCounter(self, _device: Any, value: Any) -> None:
+    def getpciereplaycounter(self, _device: Any, value: Any) -> None:
         self.set(value, 5)
 
-    def GetRemappedRows(self, _device: Any, *values: Any) -> None:
+    def getremappedrows(self, _device: Any, *values: Any) -> None:
         for value, given in zip(values, (3, 1, 1, 0), strict=True):
             self.set(value, given)
 
-    def GetNvLinkState(self, _device: Any, link: Any, value: Any) -> int:
+    def getnvlinkstate(self, _device: Any, link: Any, value: Any) -> int:
         self.set(value, link.value != 4)
         return 0 if link.value < 18 else INVALID
 
-    def GetFieldValues(self, _device: Any, count: Any, fields: Any) -> None:
+    def getfieldvalues(self, _device: Any, count: Any, fields: Any) -> None:
         assert count.value == len(fields)
         for field in fields:
             assert field.scope == 0xFFFFFFFF
@@ -116,7 +116,7 @@ def test_a_sample() -> None:
 def test_health() -> None:
     found = nvml.open_nvml(Library()).health()[0]
     assert (found["volatile_corrected"], found["volatile_uncorrected"], found["aggregate_uncorrected"]) == (0, 10, 11)
-    assert (found["remapped_corrected"], found["remapped_uncorrected"], found["remap_pending"], found["remap_failed"]) == (3, 1, True, False)
+    assert [found[f"remap{what}"] for what in ("ped_corrected", "ped_uncorrected", "_pending", "_failed")] == [3, 1, True, False]
     assert found["nvlinks"] == [link != 4 for link in range(18)]
     assert found["nvlink_errors"] == {"crc": 38_000, "replay": 52_000, "recovery": None}
 

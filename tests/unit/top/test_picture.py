@@ -2,13 +2,16 @@
 """The lines of a screen: they fit, the worst comes first, and no number breaks a column."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import repo
 from railwright.top.picture import SORTS, VIEWS, Wish, bar, fixed, ordered, screen, shares, short, whole
+from railwright.top.sample import read_document
 from railwright.top.terminal import pressed
 
 from .conftest import document, gpu, seen
@@ -63,8 +66,9 @@ def test_sorts() -> None:
     assert [name for name, _row in ordered(rows, SORTS[0])] == ["gpu10", "gpu10", "gpu2", "gpu2"]
 
 
-@pytest.mark.parametrize(("wanted", "room", "found"), [([9, 9], 20, [9, 9]), ([30, 30], 20, [10, 10]), ([30, 5], 20, [15, 5]), ([5, 30], 20, [5, 15]),
-                                                       ([30], 20, [20]), ([9, 9], 0, [0, 0])])  # fmt: skip
+@pytest.mark.parametrize(("wanted", "room", "found"), [
+    ([9, 9], 20, [9, 9]), ([30, 30], 20, [10, 10]), ([30, 5], 20, [15, 5]), ([5, 30], 20, [5, 15]), ([30], 20, [20]), ([9, 9], 0, [0, 0]),
+])  # fmt: skip
 def test_shares(wanted: list[int], room: int, found: list[int]) -> None:
     assert shares(wanted, room) == found
 
@@ -75,7 +79,9 @@ def test_no_number_breaks_its_column(value: float) -> None:
     assert math.isfinite(float(short(value).rstrip("kMGTPE")))
 
 
-@pytest.mark.parametrize(("value", "text"), [(None, "?"), (0, "0"), (999, "999"), (1000, "1.0k"), (12_345, "12k"), (3.2e6, "3.2M"), (9.99e9, "10G")])
+@pytest.mark.parametrize(("value", "text"), [
+    (None, "?"), (0, "0"), (999, "999"), (1000, "1.0k"), (12_345, "12k"), (3.2e6, "3.2M"), (9.99e9, "10G"),
+])  # fmt: skip
 def test_short(value: float | None, text: str) -> None:
     assert short(value) == text
 
@@ -101,3 +107,8 @@ def keyed(keys: str) -> Wish:
 ])  # fmt: skip
 def test_keys(keys: str, wanted: dict[str, Any]) -> None:
     assert keyed(keys) == Wish()._replace(**wanted)
+
+
+def test_the_page_shows_what_the_program_makes_of_its_sample() -> None:
+    recorded = read_document(Path(__file__).with_name("sample.json").read_bytes())
+    assert "\n".join(screen(recorded, Wish())) + "\n```" in repo.text("docs/top.md")
