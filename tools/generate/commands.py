@@ -42,6 +42,8 @@ the other verbs print the same when they stop at an inventory's errors
 * `check`: `{"nodes": {name: {status, message, overview: {label: text}}}, "verdicts": [{check, node, hca, port, subject, status, \
 expected, found, message, next}], "summary": {nodes, ok, failed, unreachable, verdicts, exit_code}}`; `next` is the command that shows \
 more ([what they mean](../check.md))
+* `top`: a line a sample, `{"at": TIME, "nodes": {name: {status, message, behind, marks, rails, gpus, gpus_unknown}}}` \
+([its rails and GPUs](../top.md#the-document))
 * `facts -i`: `{node: facts}`; `null` for a node without facts. With `--sysroot` the one [facts object](facts.md)
 * `container flags`: `{node: {runtime, argv, compose, kubernetes: [], containerfile, devices: [], environment, files: [], \
 gpu: cdi, gpus or runtime, cpuset: {cpus, mems}, torchrun: [], cuda: {fits, message}, notes: [], problems: []}}`; \

@@ -31,7 +31,6 @@ class Statistics:
 
     def __init__(self, wanted: Callable[[str], Optional[str]]) -> None:
         self._wanted = wanted
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._places: Dict[str, Tuple[int, Dict[int, str]]] = {}
 
     def read(self, netdev: str) -> Optional[Dict[str, int]]:
@@ -64,7 +63,9 @@ class Statistics:
                 found[place] = name
         return many, found
 
-    def _ask(self, netdev: str, command: bytes) -> bytes:
+    @staticmethod
+    def _ask(netdev: str, command: bytes) -> bytes:
         room = array.array("B", command)
-        fcntl.ioctl(self._socket.fileno(), SIOCETHTOOL, struct.pack("16sP16x", netdev.encode("ascii")[:15], room.buffer_info()[0]))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+            fcntl.ioctl(asked.fileno(), SIOCETHTOOL, struct.pack("16sP16x", netdev.encode("ascii")[:15], room.buffer_info()[0]))
         return room.tobytes()

@@ -38,6 +38,7 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
         ("bench", "nccl-tests over all GPUs; the nodes are busy"),
         ("isolate", "which node, rail, path or switch is slow; busies rails"),
         ("watch", "what nodes' agents say"),
+        ("top", "rails and GPUs, live"),
     ),
     "Prepare": (
         ("init", "write an inventory"),
@@ -47,17 +48,17 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "Evidence": (
         ("explain", "why a node gets what it gets, by one name"),
+        ("diagnose", "a job hangs: which rank everybody waits for; only reads"),
         ("facts", "what nodes show"),
         ("events", "what they remember"),
-        ("report", "the last run, plotted"),
+        ("report", "the last run as files"),
         ("bundle", "a node as an archive"),
-        ("diagnose", "a job hangs: which rank everybody waits for; only reads"),
     ),
     "Tools": (
         ("nccl", "explain a variable, lint settings, judge a log"),
         ("switch", "hints: the switch side of the QoS profile"),
         ("container", "flags for a container"),
-        ("env", "make: Python with torch"),
+        ("env", "make: torch and Python"),
     ),
 }
 FILES = {name: importlib.import_module(f"railwright.cli.{name}") for verbs in VERBS.values() for name, _text in verbs}

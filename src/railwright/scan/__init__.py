@@ -7,6 +7,7 @@ Ansible costs a quarter of a second of controller CPU a node; this costs a few m
 * ``ssh_config``: what OpenSSH makes of its configuration, asked of OpenSSH itself (``ssh -G``)
 * ``connection``: asyncssh connections, jump hosts, host keys, and what each fault of ssh means
 * ``dialogue``: the one command on a node: the code and the question go in, the answer comes out
+* ``feed``: a command that goes on, line by line, until one side ends
 * ``questions``: what each verb asks, and what it makes of the answers
 * ``scan``: all of it over many nodes at once
 """

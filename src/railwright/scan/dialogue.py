@@ -151,8 +151,11 @@ class Dialogue(asyncssh.SSHClientSession[bytes]):
         self._begun, self._searched, self._advance = start, end + 1, self._answer
         for part in (self._payload._replace(code=b"") if said == b"have" else self._payload).parts():
             self._chan.write(part)
-        self._chan.write_eof()
+        self._question_sent()
         self._answer()
+
+    def _question_sent(self) -> None:
+        self._chan.write_eof()
 
     def _answer(self) -> None:
         start = self._output.find(self._mark, self._searched)
