@@ -65,6 +65,8 @@ from tests.hostile.samples import (
     STATUS,
     SYSTEM,
     TABLE,
+    TOP_LINE,
+    TOP_RECORDING,
     TOPO,
     TORCHRUN,
     XML,
@@ -150,6 +152,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.scheduler import s
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import SchedulerError
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import files
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import node as ssh_mesh_node
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Misfit
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import judge
 from railwright import documents, drift, events, inventory_index, runs
 from railwright.exitcodes import CommandError, InputError
@@ -157,6 +160,7 @@ from railwright.lab import image, state
 from railwright.lab.state import LabPaths
 from railwright.lab.tools import LabError
 from railwright.nccl import log, settings
+from railwright.top import picture, sample
 from railwright.upgrade import journal as upgrade_journal
 from railwright.writing import json_text
 
@@ -345,6 +349,15 @@ def of_run(said: str) -> None:
     at("railwright/runs/20261121T101112Z-plan/run.json", said)
     with mock.patch.dict(os.environ, XDG_STATE_HOME=str(scratch())):
         runs.load_run("20261121T101112Z-plan")
+
+
+def of_top(said: str) -> None:
+    line = sample.read_line(said.encode("utf-8", "replace"))
+    sample.view(line, line)
+
+
+def of_recording(said: str) -> None:
+    picture.screen(sample.read_document(said.encode("utf-8", "replace")), picture.Wish())
 
 
 def of_history(said: str) -> None:
@@ -710,6 +723,8 @@ TABLE_OF_PARSERS = (
     ),
     text("scripts of jobs", of_settings, SH),
     text("apt's sources", lambda said: (image._from_list(said), image._from_deb822(said)), SOURCES, DEB822),
+    document("a line of top", of_top, TOP_LINE, errors=(Misfit,)),
+    document("a recording of top", of_recording, TOP_RECORDING, errors=(Misfit,)),
     document("a stored run", of_run, RECORD, errors=(InputError,)),
     document("the history of drift", of_history, {"schema": 1, "inventory": "i", "nodes": {"a": {"x": "2026"}}}),
     document("the journal of an upgrade", of_upgrade, JOURNALS, errors=(CommandError,)),

@@ -340,3 +340,14 @@ SYSTEM = captured("ib8/etc/os-release")
 RAIL = DesiredInterface(
     "rail0", 0, "eth1", "rail0 (eth1)", "aa:bb:cc:dd:ee:ff", "ethernet", None, False, 9000, "10.10.0.11/24", None, None, True, 100
 )
+TOP_LINE = {
+    "at": 2.5, "gpus_at": 2.4, "gpus_unknown": None,
+    "ports": [{"hca": "mlx5_0", "port": 1, "rail": "rail0", "netdev": "eth1", "rate": 400, "out_bytes": 7, "cnp_in": None}],
+    "gpus": [{"index": 0, "pci": "0000:1a:00.0", "use": 97, "memory_used": 1, "watts": 612.5, "held_back": ["hw_slowdown"], "lost": False}],
+}
+TOP_RECORDING = {"at": "2026-11-28T12:03:07+00:00", "nodes": {
+    "gpu1": {"status": "ok", "message": "", "behind": 300.0, "marks": ["behind"], "gpus_unknown": "NVML hangs",
+             "rails": [{"rail": "rail0", "state": "ACTIVE", "rate_gbps": 400, "out_gbps": 96.4, "in_gbps": None, "marks": ["behind"]}],
+             "gpus": [{"index": 0, "use": 97, "memory_used": 1, "watts": 612.5, "held_back": ["hw_slowdown"], "marks": ["held_back"]}]},
+    "gpu2": {"status": "silent", "message": "for 4 s", "rails": [], "gpus": []},
+}}

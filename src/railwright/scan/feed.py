@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncssh
 
+from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Misfit
 from railwright.scan.dialogue import TAIL, Command, Dialogue, Heard, Payload, Refused, command_line
 
@@ -43,9 +44,15 @@ class Feed(Dialogue):
             self._output += data
             self._answer()
 
-    def beat(self) -> None:
-        """That somebody listens."""
-        self._chan.write(b"\n")
+    async def listened(self, begin_s: float) -> Heard:
+        """What came of the command, when it has ended. Raises Refused, too where our code does not begin in time, asyncssh.Error."""
+        began = time.monotonic()
+        while not (await asyncio.wait([self.heard], timeout=BEAT_S))[0]:
+            if self._live:
+                self._chan.write(b"\n")
+            elif time.monotonic() - began > begin_s:
+                raise Refused(wire.SILENT % begin_s, began=False)
+        return await self.heard
 
     def _question_sent(self) -> None:
         self._live = True
@@ -61,26 +68,9 @@ class Feed(Dialogue):
             self._refuse(f"the node's answer is none of top: {misfit}. The node is broken, or somebody lies there")
 
 
-async def listened(feed: Feed) -> Heard:
-    """What came of the command, when it has ended. Raises Refused, asyncssh.Error, OSError."""
-    while not (await asyncio.wait([feed.heard], timeout=BEAT_S))[0]:
-        feed.beat()
-    return await feed.heard
-
-
-async def over_ssh(connection: asyncssh.SSHClientConnection, feed: Feed, command: Command, begin_s: float) -> Heard:
-    """Raises Refused where our code does not begin in time, and what ``listened`` does."""
+async def over_ssh(connection: asyncssh.SSHClientConnection, feed: Feed, command: Command) -> Heard:
     channel, _session = await connection.create_session(lambda: feed, command.line, encoding=None)
-    listening = asyncio.ensure_future(listened(feed))
-    begun = asyncio.ensure_future(feed.begun.wait())
-    try:
-        await asyncio.wait((begun, listening), timeout=begin_s, return_when=asyncio.FIRST_COMPLETED)
-        if not begun.done() and not listening.done():
-            raise Refused(f"the node's login gave no sign within {begin_s:g} s", began=False)
-        return (await listening)._replace(status=channel.get_exit_status())
-    finally:
-        begun.cancel()
-        listening.cancel()
+    return (await feed.listened(wire.within(wire.BEGIN_S)))._replace(status=channel.get_exit_status())
 
 
 async def here(word: str, boot: str, feed: Feed) -> Heard:
@@ -89,7 +79,7 @@ async def here(word: str, boot: str, feed: Feed) -> Heard:
     argv = (sys.executable, "-I", "-c", boot, word, NO_CODE)
     transport, _protocol = await asyncio.get_running_loop().subprocess_exec(lambda: local, *argv, start_new_session=True)
     try:
-        return (await listened(feed))._replace(status=transport.get_returncode())
+        return (await feed.listened(wire.BEGIN_S))._replace(status=transport.get_returncode())
     finally:
         local.end()
         await asyncio.wait([local.over], timeout=END_S)

@@ -15,7 +15,6 @@ import asyncssh
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.boot import PACKAGE
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import unanswered
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import boot_text, needed_files
 from railwright.inventory import Untemplated
@@ -136,7 +135,7 @@ class Ways:
         async with self._few:
             connection = await self._connections.open(login)
         try:
-            return await over_ssh(connection, Feed(self._word, payload, command, node.take), command, wire.within(wire.BEGIN_S))
+            return await over_ssh(connection, Feed(self._word, payload, command, node.take), command)
         except (asyncssh.Error, OSError) as error:
             raise Unreachable(fault_text(login.host, connection.get_extra_info("port"), error, began=True)) from error
         finally:

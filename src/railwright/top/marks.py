@@ -8,8 +8,8 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.sysfs_values import natural_key
 
-IDLE = 0.01  # of what it could move: who moves less takes no part, and is held against nobody
-BUSY = 0.05  # of what they could move: the median of those that take part
+IDLE = 0.02  # of the busiest of its like: who moves less takes no part, and is held against nobody
+BUSY = 0.005  # of what they could move: the median of those that take part
 BEHIND = 0.8  # of that median
 USED = 50  # per cent: a GPU whose clock says something
 # The worst first: its place decides the order of rows.
@@ -23,17 +23,21 @@ Row = tuple[Any, float | None, float | None]  # its like; what it moves; what it
 def behind(rows: Iterable[Row]) -> list[float | None]:
     """For each the median of its like, where it falls behind that."""
     given = list(rows)
-    taking: dict[Any, list[tuple[float, float]]] = {}
+    likes: dict[Any, list[tuple[float, float]]] = {}
     for like, moved, most in given:
-        if moved is not None and most and moved >= IDLE * most:
-            taking.setdefault(like, []).append((moved, most))
-    middle = {like: median(moved for moved, _most in each) for like, each in taking.items() if len(each) > 1}
-    return [
-        middle[like]
-        if like in middle and moved is not None and most and moved >= IDLE * most and middle[like] >= BUSY * most
-        and moved < BEHIND * middle[like] else None
-        for like, moved, most in given
-    ]
+        if moved is not None and most:
+            likes.setdefault(like, []).append((moved, most))
+    middles: dict[Any, tuple[float, float]] = {}
+    for like, each in likes.items():
+        least = IDLE * max(each)[0]
+        taking = [moved for moved, _most in each if moved >= least]
+        if len(taking) > 1 and median(taking) >= BUSY * each[0][1]:
+            middles[like] = least, median(taking)
+    found: list[float | None] = []
+    for like, moved, _most in given:
+        least, middle = middles.get(like, (0.0, 0.0))
+        found.append(middle if moved is not None and least <= moved < BEHIND * middle else None)
+    return found
 
 
 def moved_by(rail: Mapping[str, Any]) -> float | None:

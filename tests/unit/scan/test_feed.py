@@ -10,7 +10,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Misfit
 from railwright.scan import feed as module
 from railwright.scan.dialogue import Command, Heard, Payload, Refused
-from railwright.scan.feed import LINE, Feed, listened
+from railwright.scan.feed import LINE, Feed
 from railwright.top.sample import read_line
 
 WORD = "c0ffee"
@@ -92,18 +92,32 @@ def test_no_python() -> None:
     assert isinstance(heard, Heard) and heard.no_python
 
 
-def test_it_beats(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("greeted", [True, False])
+def test_it_beats_when_the_question_is_sent(monkeypatch: pytest.MonkeyPatch, greeted: bool) -> None:
+    """A beat before it would be taken for the question."""
     monkeypatch.setattr(module, "BEAT_S", 0.02)
 
     async def beaten() -> bytes:
         feed, channel = Feed(WORD, PAYLOAD, Command("", None, ""), lambda line: None), Channel()
         opened: Any = channel
         feed.connection_made(opened)
+        if greeted:
+            feed.data_received(GREETING, None)
         asyncio.get_running_loop().call_later(0.2, feed.connection_lost, None)
-        await listened(feed)
-        return channel.written
+        await feed.listened(30.0)
+        return channel.written.removeprefix(b"4 2 3\ncode{}[1]")
 
-    assert len(asyncio.run(beaten())) > 3
+    assert (asyncio.run(beaten()).count(b"\n") > 3) is greeted
+
+
+def test_who_never_begins_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BEAT_S", 0.02)
+
+    async def waited() -> None:
+        await Feed(WORD, PAYLOAD, Command("", None, ""), lambda line: None).listened(0.1)
+
+    with pytest.raises(Refused, match="no answer within"):
+        asyncio.run(waited())
 
 
 def test_its_lines_are_those_of_top() -> None:

@@ -18,7 +18,8 @@ def marks(found: dict[str, Any], node: str, kind: str = "rails", index: int = 0)
     ([380.0, 370.0, 360.0, 100.0], [None, None, None, 365.0]),
     ([380.0, 370.0, 360.0, 300.0], [None] * 4),  # 0.8 of the median and more
     ([380.0, 370.0, 2.0, 0.0], [None] * 4),  # idle: takes no part
-    ([10.0, 9.0, 1.0, 8.0], [None] * 4),  # nobody is busy
+    ([1.0, 0.9, 0.1, 0.8], [None] * 4),  # nobody is busy
+    ([0.0, 0.0], [None, None]),
     ([380.0], [None]), ([380.0, None], [None, None]),
     ([400.0, 40.0], [None, 220.0]),
 ])  # fmt: skip
