@@ -4,7 +4,7 @@
 Each runs in a process of its own, which is gone after it: no /dev/nvidia* stays open, and whatever hangs is left alone.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..checks.health import health_verdicts
 from ..entry.alone import in_time, judge_hurry, seen_alone
@@ -12,6 +12,8 @@ from ..host.drivers import library
 from ..host.hasty import HastyHost
 from ..host.host import Host
 from ..host.inspected import InspectedHost
+from ..host.write import OUTPUT_LIMIT, Result
+from ..observe.gpu_health import gpu_row
 from ..observe.health import observe_aer, observe_disks, observe_memory, up_hours
 from ..observe.kernel_log import DMESG, events_of, lines_of
 from ..observe.nvml import LIBRARY, NoNvml, open_nvml
@@ -19,17 +21,34 @@ from ..types import Verdict
 from .counters import Part, observe_parts
 
 WHOLE, CHEAP = 12.0, 8.0  # seconds of a look
+HEAVY = ("nvidia-smi", "dcgmi")
+ROW = gpu_row("", {})  # every value that a GPU may have, unknown
 KEPT = ("hcas", "gpus", "health", "virtual", "gpu_driver")  # of the facts: what the minutes need
 EMPTY: Dict[str, Any] = {"facts": {}, "verdicts": [], "switches": False, "node": ""}
 Tell = Callable[[str], None]
 
 
+class LeanHost(HastyHost):
+    """What the agent asks by a library it starts no program for: nvidia-smi and dcgmi take twice its memory."""
+
+    def which(self, tool: str) -> Optional[str]:
+        return None if tool in HEAVY else super().which(tool)
+
+    def run(self, argv: Sequence[str], timeout: float = 30.0, stdin: Optional[str] = None, limit: int = OUTPUT_LIMIT) -> Result:
+        if argv[0] in HEAVY:
+            return Result(127, "", "%s: the agent does not start it" % argv[0])
+        return super().run(argv, timeout, stdin, limit)
+
+
 def whole_look(host: Host, values: Mapping[str, Any]) -> Dict[str, Any]:
     """``values``: of a Spec without a wish. Raises RailwrightError."""
     def make(tell: Tell) -> Dict[str, Any]:
-        hasty = HastyHost(WHOLE - 2.5, tell)
-        name, identity, facts, verdicts = seen_alone(InspectedHost(hasty if host.live else host), "", values)
-        hurry = judge_hurry(name, hasty)
+        lean = LeanHost(WHOLE - 2.5, tell)
+        name, identity, facts, verdicts = seen_alone(InspectedHost(lean if host.live else host), "", values)
+        hurry = judge_hurry(name, lean)
+        tell("asking NVML")
+        if host.live:
+            with_nvml(facts, first=True)
         return {"node": name, "facts": {key: facts.get(key) for key in KEPT}, "switches": bool(identity.nvswitches),
                 "verdicts": [list(item) for item in verdicts + hurry]}
 
@@ -40,7 +59,10 @@ def cheap_look(host: Host, last: Mapping[str, Any]) -> Dict[str, Any]:
     """``last``: the last whole look. ``verdicts`` on health, ``parts``, the kernel's ``events``; ``health``. Raises RailwrightError."""
     def make(tell: Tell) -> Dict[str, Any]:
         facts = dict(last["facts"])
-        health = minute_health(host, facts, tell)
+        health = facts["health"] = minute_health(host, facts, tell)
+        tell("asking NVML")
+        with_nvml(facts, first=False)
+        health = facts["health"]
         tell("reading counters")
         parts = observe_parts(host, facts.get("hcas") or [], health)
         verdicts = health_verdicts(last["node"], facts, health, last["switches"])
@@ -57,9 +79,6 @@ def minute_health(host: Host, facts: Mapping[str, Any], tell: Tell) -> Dict[str,
     tell("reading PCIe's and memory's errors")
     health.update(up_hours=up_hours(host), aer=observe_aer(host, facts), disks=observe_disks(host),
                   memory=observe_memory(host) if facts.get("virtual") != "container" else [])
-    if (health.get("gpu") or {}).get("answered") and _awake(facts):
-        tell("asking NVML")
-        health["gpu"] = dict(health["gpu"], gpus=newer_gpus(health["gpu"]["gpus"]))
     return health
 
 
@@ -72,24 +91,32 @@ def newer_log(host: Host, log: Mapping[str, Any]) -> Dict[str, Any]:
     return dict(log, events=events_of(lines, log["events"]), until=lines[-1].at if lines else log.get("until"))
 
 
-def newer_gpus(rows: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
-    """Each GPU as nvidia-smi told it, with what NVML tells now; of one that NVML does not find nothing is new."""
+def with_nvml(facts: Dict[str, Any], *, first: bool) -> None:
+    """Put what NVML tells of the GPUs in the place of what nvidia-smi would have told.
+
+    Where no GPU has NVIDIA's driver, or nvidia-smi was recorded, nothing is asked. Without persistence mode each question would
+    initialise the GPUs, for seconds: then it is asked with whole looks alone (``first``).
+    """
+    health = dict(facts.get("health") or {})
+    seen = health.get("gpu")
+    if not seen or (not first and not all(gpu.get("persistent") for gpu in seen["gpus"])):
+        return
     try:
         session = open_nvml(library(LIBRARY))
-    except NoNvml:
-        return [dict(row) for row in rows]
+    except NoNvml as error:
+        health["gpu"] = seen if seen["answered"] else dict(seen, why=str(error))
+        facts["health"] = health
+        return
     try:
-        told = {gpu.get("pci"): dict(gpu, **more) for gpu, more in zip(session.health(), session.sample())}
+        told = [dict(gpu, **more) for gpu, more in zip(session.health(), session.sample())]
     finally:
         session.close()
-    return [dict(row, **{name: value for name, value in (told.get(row["pci"]) or {}).items() if name in row and value is not None})
-            for row in rows]
-
-
-def _awake(facts: Mapping[str, Any]) -> bool:
-    """Without persistence mode each question would initialise the GPUs, for seconds."""
-    modes = ((facts.get("gpu_driver") or {}).get("persistence") or {}).get("mode") or {}
-    return bool(modes) and all(mode == "Enabled" for mode in modes.values())
+    before = {gpu["pci"]: gpu for gpu in seen["gpus"]}
+    rows = [dict(ROW, **dict(before.get(gpu["pci"]) or {}, **{name: value for name, value in gpu.items() if value is not None}))
+            for gpu in told if gpu.get("pci")]
+    health["gpu"] = dict(seen, rc=0, answered=bool(rows), denied=False, why=None if rows else "NVML knows no GPU", gpus=rows)
+    up = {gpu["pci"]: [0.0 for link in gpu.get("nvlinks") or [] if link] for gpu in told if gpu.get("nvlinks")}
+    facts.update(health=health, gpus=[dict(gpu, nvlinks=up.get(gpu.get("pci"), gpu.get("nvlinks"))) for gpu in facts.get("gpus") or []])
 
 
 def verdicts_and_parts(look: Mapping[str, Any]) -> Tuple[List[Verdict], List[Part]]:

@@ -86,7 +86,7 @@ def gpus_of(text: str) -> List[Dict[str, Any]]:
     for address, values in _elements(text):
         pci = pci_address(address[-12:])
         if pci is not None and len(found) < GPUS:
-            found.append(_gpu(pci, values))
+            found.append(gpu_row(pci, values))
     return found
 
 
@@ -110,7 +110,8 @@ def _elements(text: str) -> Iterator[Tuple[str, Dict[str, str]]]:
             values.setdefault("/".join(path), inside.strip())
 
 
-def _gpu(pci: str, values: Dict[str, str]) -> Dict[str, Any]:
+def gpu_row(pci: str, values: Dict[str, str]) -> Dict[str, Any]:
+    """``values``: texts by their path in nvidia-smi's answer."""
     def first(places: Sequence[str]) -> Optional[str]:
         return next((token(values[place]) for place in places if values.get(place) not in _NOTHING + (None,)), None)
 

@@ -32,6 +32,11 @@ REASONS = (("sw_power_cap", 0x4), ("hw_slowdown", 0x8), ("sw_thermal_slowdown", 
            ("hw_power_brake_slowdown", 0x80))
 ALL_LINKS = 0xFFFFFFFF
 TRAFFIC = (("nvlink_out", 138), ("nvlink_in", 139))  # NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, _RX: KiB of all links since the driver's load
+RECOVERY = (("recovery", 230),)  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
+ACTIONS = ("None", "Reset", "Reboot", "Drain P2P", "Drain and Reset")  # nvmlDeviceGpuRecoveryAction_t, in nvidia-smi's words
+MODES = ("Disabled", "Enabled")  # nvmlEnableState_t
+SLOWDOWN = 1  # nvmlTemperatureThresholds_t
+BANDWIDTH = {1: "Degraded", 2: "Full"}  # NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW: the two lowest bits
 LINK_ERRORS = (("crc", 38), ("replay", 52), ("recovery", 59))  # NVML_FI_DEV_NVLINK_…_ERROR_COUNT_TOTAL
 
 
@@ -51,6 +56,13 @@ class Pci(ctypes.Structure):
     """nvmlPciInfo_t."""
 
     _fields_ = [("old_id", ctypes.c_char * 16), ("numbers", WHOLE * 5), ("id", ctypes.c_char * 32)]
+
+
+class Fabric(ctypes.Structure):
+    """nvmlGpuFabricInfo_v2_t."""
+
+    _fields_ = [("version", WHOLE), ("cluster", ctypes.c_ubyte * 16), ("status", WHOLE), ("clique", WHOLE), ("state", ctypes.c_ubyte),
+                ("health", WHOLE)]
 
 
 class Value(ctypes.Union):
@@ -99,7 +111,7 @@ class Nvml:
         return [dict(known, **self._sampled(device)) for device, known in self._gpus]
 
     def health(self) -> List[Dict[str, Any]]:
-        """Errors of memory, of PCIe and of NVLink; rows of memory that were replaced; which links are up."""
+        """What the GPU asks for, modes, errors of memory, of PCIe and of NVLink; rows of memory that were replaced; which links are up."""
         return [dict(known, **self._health(device)) for device, known in self._gpus]
 
     def _identity(self, index: int) -> Tuple[Optional[Any], Dict[str, Any]]:
@@ -132,7 +144,13 @@ class Nvml:
         corrected, uncorrected, pending, failed = [row.value if told else None for row in rows]
         links = [self._figure(device, "NvLinkState", (link,), WHOLE) for link in range(LINKS)]
         found = self._figures(device, ERRORS)
+        action, (ecc, _later), (mig, mig_later) = (
+            self._fields(device, RECOVERY)["recovery"], self._modes(device, "EccMode"), self._modes(device, "MigMode"))
+        persistence = self._figure(device, "PersistenceMode", (), WHOLE)
         found.update(
+            recovery=None if action is None else ACTIONS[action] if action < len(ACTIONS) else "action %d" % action, ecc=ecc, mig=mig,
+            mig_pending=mig_later, fabric_bandwidth=self._bandwidth(device), persistent=None if persistence is None else persistence == 1,
+            slow_celsius=self._figure(device, "TemperatureThreshold", (SLOWDOWN,), WHOLE),
             remapped_corrected=corrected, remapped_uncorrected=uncorrected, remap_pending=pending if pending is None else bool(pending),
             remap_failed=failed if failed is None else bool(failed), nvlinks=[bool(state) for state in links if state is not None],
             nvlink_errors=self._fields(device, LINK_ERRORS), lost=self._lost)
@@ -151,6 +169,17 @@ class Nvml:
         value = kind()
         told = device is not None and self._call("DeviceGet" + name, device, *(map(WHOLE, arguments)), ctypes.byref(value))
         return value.value if told else None
+
+    def _modes(self, device: Optional[Any], name: str) -> Tuple[Optional[str], Optional[str]]:
+        """As it is, and as it is after the next reset."""
+        now, later = WHOLE(), WHOLE()
+        told = device is not None and self._call("DeviceGet" + name, device, ctypes.byref(now), ctypes.byref(later))
+        return (MODES[now.value & 1], MODES[later.value & 1]) if told else (None, None)
+
+    def _bandwidth(self, device: Optional[Any]) -> Optional[str]:
+        room = Fabric(version=ctypes.sizeof(Fabric) | 2 << 24)
+        told = self._struct(device, "GpuFabricInfoV", room)
+        return BANDWIDTH.get(told.health & 3) if told is not None else None
 
     def _figures(self, device: Optional[Any], wanted: Rows) -> Dict[str, Any]:
         found: Dict[str, Any] = {}
