@@ -97,7 +97,7 @@ def _of_parts(report: Report) -> List[Family]:
         kind = part.key.split(" ")[0]
         for name, value in part.counters.items():
             plain = name[len("port_"):] if name.startswith("port_") else name
-            sample = report.flaps.get(part.key, 0) if name == DOWNS else value
+            sample: float = report.flaps.get(part.key, 0) if name == DOWNS else value
             if plain.endswith(MICROSECONDS):
                 plain, sample = plain[:-len(MICROSECONDS)] + "_seconds", value / 1e6
             counted.setdefault("%s_%s_total" % (kind, plain), []).append(({"part": part.key, "subject": part.name}, sample))
