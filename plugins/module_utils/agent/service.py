@@ -42,7 +42,7 @@ class Agent:
     def __init__(self, host: Host, settings: Settings) -> None:
         self._host, self._settings = host, settings
         self._history = History(host, settings.directory)
-        self._last: Dict[str, Any] = EMPTY
+        self._last: Dict[str, Any] = dict(EMPTY, node=host.line("/proc/sys/kernel/hostname") or "localhost")
         self._hour: Dict[str, Dict[str, int]] = {}  # growth since the last hour's record
         self._hour_before: Dict[str, Dict[str, int]] = {}
         self._began: Optional[Moment] = None  # of that hour
@@ -54,6 +54,7 @@ class Agent:
         self._counters: Dict[str, Dict[str, int]] = mapping(kept.get("counters"))
         self._boot, self._until = str(kept.get("boot") or ""), float(kept.get("until") or 0.0)
         self._downs: List[Dict[str, Any]] = []
+        self._flaps: Dict[str, int] = mapping(kept.get("flaps"))  # downs that count, by part
         self._started = False
 
     def _kept(self) -> Dict[str, Any]:
@@ -79,10 +80,11 @@ class Agent:
         self._last["facts"]["health"] = look["health"]
         grown = growth(self._counters, parts)
         self._counters = {part.key: part.counters for part in parts}
+        self._flaps = {part.key: self._flaps.get(part.key, 0) for part in parts if DOWNS in part.counters}
         add(self._hour, grown)
         if self._began is None or moment.since(_stamp(self._began)) >= HOUR:
             self._close_hour(moment)
-        news = self._remember(grown, parts, mapping(look["health"].get("log")).get("events") or [], moment)
+        news = self._remember(grown, parts, moment)
         judged = [item for item in verdicts if item.check not in {each.check for each in healthy}]
         judged += [item for item in healthy if item.check != "port.flaps"] + flap_verdicts(
             self._last["node"], parts, self._downs, moment, self._settings.flaps)
@@ -109,9 +111,7 @@ class Agent:
         self._boot, self._started, self._due = moment.boot, True, True
         self._downs = [row for row in self._history.records(moment, FLAP_HOURS / 24.0) if row["kind"] == "down" and not row.get("own")]
 
-    def _remember(
-        self, grown: Mapping[str, Mapping[str, int]], parts: Sequence[Part], events: Sequence[Mapping[str, Any]], moment: Moment
-    ) -> bool:
+    def _remember(self, grown: Mapping[str, Mapping[str, int]], parts: Sequence[Part], moment: Moment) -> bool:
         """Records of what is new since the last look; whether there was anything."""
         names = {part.key: part.name for part in parts}
         downs = [(key, counters[DOWNS]) for key, counters in grown.items() if counters.get(DOWNS)]
@@ -119,14 +119,19 @@ class Agent:
             row = {"part": key, "name": names.get(key, ""), "n": times, "own": self._own(moment)}
             self._note(moment, "down", **row)
             if not row["own"]:
+                self._flaps[key] = self._flaps.get(key, 0) + times
                 self._downs.append(dict(row, t=moment.t, up=moment.up, boot=moment.boot))
         self._downs = [row for row in self._downs if moment.since(row) <= FLAP_HOURS * HOUR]
-        fresh = [event for event in events if event["last"] > self._until]
+        fresh = [event for event in self._events() if event["last"] > self._until]
         for event in fresh:
             self._note(moment, "kernel", at=event["last"], n=event["count"],
                        **{name: event[name] for name in ("event", "device", "number", "text")})
         self._until = max([self._until] + [event["last"] for event in fresh])
         return bool(downs or fresh)
+
+    def _events(self) -> List[Dict[str, Any]]:
+        """Of the kernel's log since boot, as the last look saw it."""
+        return mapping(mapping(self._last["facts"].get("health")).get("log")).get("events") or []
 
     def _own(self, moment: Moment) -> bool:
         """Links may go and come in the half hour after boot, and around an apply of ours."""
@@ -153,9 +158,11 @@ class Agent:
             change = acknowledge(self._findings, name, str(said.get("reason") or "")[:200], str(said.get("by") or "")[:64], moment)
             self._say([change] if change else [], moment)
             self._try(lambda path="%s/%s" % (directory, name): self._host.remove(path))
-        state = {"findings": self._findings, "counters": self._counters, "boot": self._boot, "until": self._until}
+        state = {"findings": self._findings, "counters": self._counters, "boot": self._boot, "until": self._until,
+                 "flaps": self._flaps}
         self._try(lambda: self._host.write("%s/%s" % (self._settings.directory, STATE), json.dumps(state), 0o600))
-        report = Report(self._last["node"], self._settings.mode, moment, self._findings, parts, self._trouble, self._history.lost)
+        report = Report(self._last["node"], self._settings.mode, moment, self._findings, parts, self._flaps,
+                        self._events(), self._trouble, self._history.lost)
         for path in write_report(self._host, report, self._settings.textfile):
             self._trouble = self._trouble or "%s could not be written" % path
 

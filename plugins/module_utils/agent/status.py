@@ -12,23 +12,30 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
 from ..formats.program_output import one_line
 from ..host.host import Host
 from .counters import DOWNS, Part
-from .findings import OK, offenders, refused
+from .findings import LINK, REFUSE, offenders, refused
 from .history import DAY, HOUR, Moment
 
 RUN = "/run/railwright/agent"
 LINE, DOCUMENT, METRICS = RUN + "/status", RUN + "/status.json", "railwright-agent.prom"
 REASON = 200  # characters
+METRIC = "railwright_agent_%s"
+MICROSECONDS = "_us"
+HELP = {"port_downs_total": "How often the link went down, but for the half hour after boot and around an apply of ours."}
+Sample = Tuple[Dict[str, str], float]
+Family = Tuple[str, str, str, List[Sample]]  # name, type, help
 ALIVE = 300  # seconds: a status that is older is of an agent that is down; node-status says the same
 
 
 class Report(NamedTuple):
-    """``trouble``: why the history is not whole."""
+    """``flaps``: by part, downs that count. ``events``: of the kernel's log since boot. ``trouble``: why the history is not whole."""
 
     node: str
     mode: str
     moment: Moment
     findings: Mapping[str, Mapping[str, Any]]
     parts: Sequence[Part]
+    flaps: Mapping[str, int]
+    events: Sequence[Mapping[str, Any]]
     trouble: str
     lost: int
 
@@ -62,29 +69,54 @@ def document(report: Report) -> Dict[str, Any]:
 
 
 def metrics(report: Report) -> str:
-    """Prometheus' text form. Findings are by check, part and whether somebody knows of them; downs are a counter."""
-    rows: List[Tuple[str, str, str, List[Tuple[str, Any]]]] = [
-            ("railwright_agent_last_look_timestamp_seconds", "gauge", "when the agent looked", [("", report.moment.t)]),
-            ("railwright_agent_refuses_jobs", "gauge", "1 where the node should take no jobs",
-             [("", int(refused(report.findings)[0] != OK))]),
-            ("railwright_agent_records_lost_total", "counter", "records that could not be written", [("", report.lost)]),
-            ("railwright_agent_finding", "gauge", "1 for each finding that is open", [
-                (labels(node=report.node, check=row["check"], subject=row["subject"], status=row["status"],
-                        known="yes" if row["known"] else "no"), 1) for row in report.findings.values() if not row["cured"]])]
-    counted: Dict[str, List[Any]] = {}
-    for part in report.parts:
-        for name, value in sorted(part.counters.items()):
-            kind = part.key.split(" ")[0]
-            counted.setdefault("railwright_agent_%s_%s_total" % (kind, name), []).append((labels(part=part.key, subject=part.name), value))
-    rows += [(name, "counter", "of the driver's own", values) for name, values in sorted(counted.items())]
+    """Prometheus' text form, with the node's name in every sample (docs/agent.md has the table)."""
     lines: List[str] = []
-    for name, kind, text, values in rows:
-        lines += ["# HELP %s %s" % (name, text), "# TYPE %s %s" % (name, kind)] if values else []
-        lines += ["%s%s %s" % (name, label, repr(value)) for label, value in values]
+    for name, kind, text, samples in _of_agent(report) + _of_parts(report) + _of_kernel(report):
+        lines += ["# HELP %s %s" % (METRIC % name, text), "# TYPE %s %s" % (METRIC % name, kind)] if samples else []
+        lines += ["%s%s %r" % (METRIC % name, _labels(node=report.node, **labels), value) for labels, value in samples]
     return "\n".join(lines) + "\n"
 
 
-def labels(**values: str) -> str:
+def _of_agent(report: Report) -> List[Family]:
+    word = refused(report.findings)[0]
+    return [
+        ("last_look_timestamp_seconds", "gauge", "When the agent looked.", [({}, report.moment.t)]),
+        ("refuses_jobs", "gauge", "1 where the node should take no jobs: for a fault of its own, or for a link, which may be the switch's.",
+         [({"why": "node"}, int(word == REFUSE)), ({"why": "link"}, int(word == LINK))]),
+        ("records_lost_total", "counter", "Records that could not be written since the agent started.", [({}, report.lost)]),
+        ("finding", "gauge", "1 for each finding that is open; known: whether somebody knows of it.", [
+            ({"check": row["check"], "subject": row["subject"], "part": row["part"], "status": row["status"],
+              "known": "yes" if row["known"] else "no"}, 1) for row in report.findings.values() if not row["cured"]]),
+    ]
+
+
+def _of_parts(report: Report) -> List[Family]:
+    """The driver's own counters, but for downs: those of a boot or of our own apply are no flaps, and a boot does not begin them anew."""
+    counted: Dict[str, List[Sample]] = {}
+    for part in report.parts:
+        kind = part.key.split(" ")[0]
+        for name, value in part.counters.items():
+            plain = name[len("port_"):] if name.startswith("port_") else name
+            sample: float = report.flaps.get(part.key, 0) if name == DOWNS else value
+            if plain.endswith(MICROSECONDS):
+                plain, sample = plain[:-len(MICROSECONDS)] + "_seconds", value / 1e6
+            counted.setdefault("%s_%s_total" % (kind, plain), []).append(({"part": part.key, "subject": part.name}, sample))
+    return [(name, "counter", HELP.get(name, "The driver's own counter."), samples) for name, samples in sorted(counted.items())]
+
+
+def _of_kernel(report: Report) -> List[Family]:
+    """A counter alone would hide the first event: where there was none before, Prometheus sees no growth. So the time is there too."""
+    labels = [{"event": event["event"], "device": event["device"], "number": str(event["number"] or "")} for event in report.events]
+    booted = report.moment.t - report.moment.up
+    return [
+        ("kernel_events_total", "counter", "Lines of the kernel's log since boot that tell of a fault; number: of an Xid or SXid.",
+         [(label, event["count"]) for label, event in zip(labels, report.events)]),
+        ("kernel_event_last_timestamp_seconds", "gauge", "When the last of them came.",
+         [(label, round(booted + event["last"])) for label, event in zip(labels, report.events)]),
+    ]
+
+
+def _labels(**values: str) -> str:
     texts = ['%s="%s"' % (name, one_line(text, REASON).replace("\\", "\\\\").replace('"', '\\"')) for name, text in values.items()]
     return "{%s}" % ",".join(texts)
 

@@ -2,6 +2,7 @@
 """The agent on a captured tree with eight HCAs and eight GPUs, minute by minute: what it finds, remembers and says."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -174,14 +175,67 @@ def test_a_repeated_fault_of_a_part_is_an_offence(node: Node) -> None:
     assert row["part"].startswith("port ")
 
 
-def test_metrics_are_prometheus_text(node: Node) -> None:
-    node.down(3, "ens10np0")
+def metrics_of(node: Node) -> dict[str, float]:
+    """By name and labels."""
+    rows = [line.rpartition(" ") for line in (node.host.read(f"{TEXTFILE}/{status.METRICS}") or "").splitlines() if line[0] != "#"]
+    found = {name: float(value) for name, _space, value in rows}
+    assert len(found) == len(rows), "node_exporter takes no sample twice"
+    return found
+
+
+def counts(node: Node, metric: str) -> list[float]:
+    return [value for name, value in metrics_of(node).items() if name.startswith(f"railwright_agent_{metric}{{")]
+
+
+def test_metrics_are_as_promtool_wants_them(make: Callable[[str], Node]) -> None:
+    node = make("ib8")
+    xid = next(fault for fault in FAULTS if fault.title.startswith("Xid 79"))
+    node.minute()
+    xid.inject(node.tree)
     node.minute()
     text = node.host.read(f"{TEXTFILE}/{status.METRICS}") or ""
-    assert 'railwright_agent_finding{check="port.flaps"' not in text  # node first
-    assert 'check="port.flaps",subject="mlx5_' in text
-    assert "# TYPE railwright_agent_port_downs_total counter" in text
-    assert all(line.startswith("#") or line.rpartition(" ")[2].replace(".", "", 1).isdigit() for line in text.splitlines())
+    helps, kinds = re.findall(r"^# HELP (\S+) \S.*$", text, re.MULTILINE), dict(re.findall(r"^# TYPE (\S+) (\S+)$", text, re.MULTILINE))
+    assert helps == list(kinds)
+    assert {name.partition("{")[0] for name in metrics_of(node)} == set(kinds)
+    assert [name for name, kind in kinds.items() if (kind == "counter") != name.endswith("_total")] == []
+    assert [name for name in kinds if set(name.split("_")) & {"us", "ms", "ns", "s", "sec", "b", "kb", "counter"}] == []
+    assert all(name.partition("{")[2].startswith('node="ib8"') for name in metrics_of(node))
+    assert {"railwright_agent_gpu_hw_thermal_seconds_total", "railwright_agent_port_rcv_errors_total"} <= set(kinds)
+    event = '{node="ib8",event="xid",device="0000:27:00.0",number="79"}'
+    assert metrics_of(node)[f"railwright_agent_kernel_events_total{event}"] == 1
+    assert metrics_of(node)[f"railwright_agent_kernel_event_last_timestamp_seconds{event}"] == node.t - node.up + 40000
+
+
+def test_flaps_are_a_counter_that_outlives_a_boot(node: Node) -> None:
+    assert set(counts(node, "port_downs_total")) == {0}  # what the interfaces counted before is no growth
+    node.down(2, "ens10np0")
+    node.minute()
+    node.reboot()
+    node.tree.put("/sys/class/net/ens10np0/carrier_down_count", "1\n")
+    node.minute()
+    node.down(4, "ens10np0")
+    node.minute()
+    assert sum(counts(node, "port_downs_total")) == 2  # a boot's own do not count
+    node.minute(40)
+    node.down(1, "ens10np0")
+    node.minute()
+    assert sum(counts(node, "port_downs_total")) == 3
+
+
+def test_who_refuses_is_told_from_whose_links_are_bad(node: Node) -> None:
+    node.down(3, "ens10np0")
+    node.minute()
+    told = {name.partition('why="')[2][:4]: value for name, value in metrics_of(node).items() if "refuses_jobs" in name}
+    assert told == {"node": 0, "link": 1}
+    (finding,) = [name for name in metrics_of(node) if 'check="port.flaps"' in name]
+    assert 'part="port b8ce:f603:0000:3000/1 cable MT0000000000",status="fail",known="no"' in finding
+
+
+def test_a_label_is_one_whatever_a_node_says(node: Node) -> None:
+    node.tree.put("/proc/sys/kernel/hostname", 'a"} 1\\\x1b[2J\x00\n')
+    node.start()
+    node.minute()
+    assert all(re.fullmatch(r'railwright_agent_\w+\{(\w+="(?:[^"\\\x00-\x1f]|\\["\\])*",?)+\}', name) for name in metrics_of(node))
 
 
 def test_the_worst_is_said_first() -> None:
