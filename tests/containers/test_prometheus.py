@@ -26,12 +26,11 @@ PLACE = "docs/examples/prometheus"
 TREE, TEXTFILE = "/srv/tree", "/var/lib/prometheus/node-exporter"
 TREES = {"gpu001": "doca8", "gpu002": "ib8"}
 AGENT = f"""
-import json, sys
+import json, sys, time
 sys.path.insert(0, "/opt/source/.dev")
-from ansible_collections.railwright.rdma.plugins.module_utils.agent.main import serve
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-serve(Agent(TreeHost("{TREE}"), Settings("observe", json.load(sys.stdin), 3, "{TEXTFILE}")), once=True)
+Agent(TreeHost("{TREE}"), Settings("observe", json.load(sys.stdin), 3, "{TEXTFILE}")).minute(time.time())
 """
 FETCH = """
 import sys, urllib.error, urllib.request

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One look of the agent: each hour whole, as ``railwright check`` looks; each minute what costs next to nothing, judged by the same rules.
-
-Each runs in a process of its own, which is gone after it: no /dev/nvidia* stays open, and whatever hangs is left alone.
-"""
+"""One look of the agent: each hour whole, as ``railwright check`` looks; each minute what costs next to nothing, by the same rules."""
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..checks.health import health_verdicts
-from ..entry.alone import in_time, judge_hurry, seen_alone
+from ..entry.alone import judge_hurry, seen_alone
 from ..host.drivers import library
 from ..host.hasty import HastyHost
 from ..host.host import Host
@@ -20,7 +17,7 @@ from ..observe.nvml import LIBRARY, NoNvml, open_nvml
 from ..types import Verdict
 from .counters import Part, observe_parts
 
-WHOLE, CHEAP = 12.0, 8.0  # seconds of a look
+COMMANDS = 15.0  # seconds until the last command of a look has ended
 HEAVY = ("nvidia-smi", "dcgmi")
 ROW = gpu_row("", {})  # every value that a GPU may have, unknown
 KEPT = ("hcas", "gpus", "health", "virtual", "gpu_driver")  # of the facts: what the minutes need
@@ -40,35 +37,27 @@ class LeanHost(HastyHost):
         return super().run(argv, timeout, stdin, limit)
 
 
-def whole_look(host: Host, values: Mapping[str, Any]) -> Dict[str, Any]:
-    """``values``: of a Spec without a wish. Raises RailwrightError."""
-    def make(tell: Tell) -> Dict[str, Any]:
-        lean = LeanHost(WHOLE - 2.5, tell)
-        name, identity, facts, verdicts = seen_alone(InspectedHost(lean if host.live else host), "", values)
-        hurry = judge_hurry(name, lean)
+def whole_look(host: Host, values: Mapping[str, Any], tell: Tell) -> Dict[str, Any]:
+    """``values``: of a Spec without a wish. ``tell`` gets what is read or run before that begins."""
+    lean = LeanHost(COMMANDS, tell)
+    name, identity, facts, verdicts = seen_alone(InspectedHost(lean if host.live else host), "", values)
+    if host.live:
         tell("asking NVML")
-        if host.live:
-            with_nvml(facts, first=True)
-        return {"node": name, "facts": {key: facts.get(key) for key in KEPT}, "switches": bool(identity.nvswitches),
-                "verdicts": [list(item) for item in verdicts + hurry]}
-
-    return in_time(make, WHOLE)
+        with_nvml(facts, first=True)
+    return {"node": name, "facts": {key: facts.get(key) for key in KEPT}, "switches": bool(identity.nvswitches),
+            "verdicts": [list(item) for item in verdicts + judge_hurry(name, lean)]}
 
 
-def cheap_look(host: Host, last: Mapping[str, Any]) -> Dict[str, Any]:
-    """``last``: the last whole look. ``verdicts`` on health, ``parts``, the kernel's ``events``; ``health``. Raises RailwrightError."""
-    def make(tell: Tell) -> Dict[str, Any]:
-        facts = dict(last["facts"])
-        health = facts["health"] = minute_health(host, facts, tell)
-        tell("asking NVML")
-        with_nvml(facts, first=False)
-        health = facts["health"]
-        tell("reading counters")
-        parts = observe_parts(host, facts.get("hcas") or [], health)
-        verdicts = health_verdicts(last["node"], facts, health, last["switches"])
-        return {"verdicts": [list(item) for item in verdicts], "parts": [list(part) for part in parts], "health": health}
-
-    return in_time(make, CHEAP)
+def cheap_look(host: Host, last: Mapping[str, Any], tell: Tell) -> Dict[str, Any]:
+    """``last``: the last whole look. ``verdicts`` on health, ``parts``, and the section ``health`` as it is now."""
+    facts = dict(last["facts"])
+    facts["health"] = minute_health(host, facts, tell)
+    tell("asking NVML")
+    with_nvml(facts, first=False)
+    tell("reading counters")
+    parts = observe_parts(host, facts.get("hcas") or [], facts["health"])
+    verdicts = health_verdicts(last["node"], facts, facts["health"], last["switches"])
+    return {"verdicts": [list(item) for item in verdicts], "parts": [list(part) for part in parts], "health": facts["health"]}
 
 
 def minute_health(host: Host, facts: Mapping[str, Any], tell: Tell) -> Dict[str, Any]:
@@ -120,5 +109,5 @@ def with_nvml(facts: Dict[str, Any], *, first: bool) -> None:
 
 
 def verdicts_and_parts(look: Mapping[str, Any]) -> Tuple[List[Verdict], List[Part]]:
-    """As they were before they went through a pipe."""
+    """As they were before they were kept as JSON."""
     return [Verdict(*item) for item in look["verdicts"]], [Part(*item) for item in look.get("parts") or []]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs on a node: ``run`` (the service), ``once``, ``events``, ``known ID REASON``; areas/system/agent.py starts it."""
+"""What runs on a node: ``look`` (what the timer starts), ``events``, ``known ID REASON``; areas/system/agent.py starts it."""
 
 import gc
 import json
@@ -12,40 +12,28 @@ from ..formats.text import first_of
 from ..host.host import Host
 from .findings import open_findings
 from .history import DIRECTORY, History, now
-from .service import ACKS, MINUTE, STATE, STATE_LIMIT, Agent, Settings
+from .service import ACKS, STATE, STATE_LIMIT, Agent, Settings
 from .status import event_lines
 
 ID = "0123456789abcdef"
 
 
 def main(arguments: Sequence[str], settings: str) -> int:
-    """``settings``: of ``run`` and ``once``, as a JSON object. Ends 0, or 64 for other usage."""
+    """``settings``: of ``look``, as a JSON object. Ends 0, or 64 for other usage."""
     command, rest = (arguments[0] if arguments else ""), list(arguments[1:])
     host = Host()
-    if command in ("run", "once") and not rest:
-        agent = Agent(host, Settings(**read_json(settings)))
-        gc.freeze() if hasattr(gc, "freeze") else None  # children share what lies still
-        return serve(agent, once=command == "once")
+    if command == "look" and not rest:
+        gc.disable()  # it is over soon
+        Agent(host, Settings(**read_json(settings))).minute(time.time())
+        return 0
     if command == "events" and not rest:
         sys.stdout.write("\n".join(event_text(host)) + "\n")
         return 0
     if command == "known" and len(rest) == 2:
         say_known(host, rest[0], rest[1], host.login())
         return 0
-    sys.stderr.write("usage: agent run | once | events | known ID REASON\n")
+    sys.stderr.write("usage: agent look | events | known ID REASON\n")
     return 64
-
-
-def serve(agent: Agent, *, once: bool) -> int:
-    """A look each minute; one that took longer moves the next."""
-    due = time.monotonic()
-    while True:
-        agent.minute(time.time())
-        if once:
-            return 0
-        due = max(due + MINUTE, time.monotonic())
-        while time.monotonic() < due:
-            time.sleep(max(0.0, min(due - time.monotonic(), MINUTE)))
 
 
 def remembered(host: Host, directory: str = DIRECTORY) -> Tuple[List[Dict[str, Any]], List[Mapping[str, Any]]]:

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The agent's work: look, remember, say. It writes below its own directories and nowhere else, starts only what looks, and ends nothing.
 
-A whole look comes at the start, each hour, and in the minute after the kernel or a counter told of something new: nvidia-smi says then
-what a GPU asks for now. Time is the monotonic clock's; a calendar that jumps moves no look.
+A timer starts a process for each look, which keeps nothing open and no memory between two. A whole look comes at the start, each hour, and
+in the minute after the kernel or a counter told of something new. What a look is about to do stands in a file: one that never ended is the
+next one's finding. Time is the monotonic clock's; a calendar that jumps moves nothing.
 """
 
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
 from ..catalogue.health import FLAP_HOURS, FLAPS, QUIET_HOURS
 from ..checks.health import APPLY_SECONDS
-from ..errors import RailwrightError
-from ..formats.outside import json_object, mapping
+from ..formats.outside import json_object, mapping, rows
 from ..host.host import Host
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
@@ -19,12 +19,14 @@ from .counters import DOWNS, Part, add, growth
 from .findings import News, acknowledge, error_verdicts, flap_verdicts, merge
 from .history import DIRECTORY, HOUR, History, Moment, now
 from .look import EMPTY, cheap_look, verdicts_and_parts, whole_look
-from .status import Report, write_report
+from .status import RUN, Report, write_report
 
 STATE = "state.json"
+LAST, LAST_LIMIT = RUN + "/last.json", 8 * 1024 * 1024  # the last whole look, until the next boot
+LOOKING, WORDS = RUN + "/looking", 200  # what a look is about to do, and how many characters of it
+DOWNS_KEPT = 200
 ACKS = "known"  # a directory: one file a finding that somebody knows of
 STATE_LIMIT = 1024 * 1024
-MINUTE = 60.0
 HANGS = "node.hangs"
 
 
@@ -39,43 +41,44 @@ class Settings(NamedTuple):
 
 
 class Agent:
+    """One look (``minute``), and what is kept from one to the next."""
+
     def __init__(self, host: Host, settings: Settings) -> None:
         self._host, self._settings = host, settings
         self._history = History(host, settings.directory)
-        self._last: Dict[str, Any] = dict(EMPTY, node=host.line("/proc/sys/kernel/hostname") or "localhost")
-        self._hour: Dict[str, Dict[str, int]] = {}  # growth since the last hour's record
-        self._hour_before: Dict[str, Dict[str, int]] = {}
-        self._began: Optional[Moment] = None  # of that hour
-        self._until = 0.0  # seconds after boot of the last event of the kernel's that is in the history
-        self._due = True  # a whole look
         self._trouble = ""  # why the last record could not be kept
-        kept = self._kept()
+        self._last: Dict[str, Any] = dict(EMPTY, node=host.line("/proc/sys/kernel/hostname") or "localhost")
+        self._last.update(json_object(host.read(LAST, LAST_LIMIT)) or {})
+        kept = json_object(host.read("%s/%s" % (settings.directory, STATE), STATE_LIMIT)) or {}
         self._findings: Dict[str, Dict[str, Any]] = {key: row for key, row in mapping(kept.get("findings")).items() if _is_finding(row)}
         self._counters: Dict[str, Dict[str, int]] = mapping(kept.get("counters"))
-        self._boot, self._until = str(kept.get("boot") or ""), float(kept.get("until") or 0.0)
-        self._downs: List[Dict[str, Any]] = []
+        self._hour: Dict[str, Dict[str, int]] = mapping(kept.get("hour"))  # growth since the last hour's record
+        self._hour_before: Dict[str, Dict[str, int]] = mapping(kept.get("hour_before"))
+        began = kept.get("began")  # of that hour
+        self._began = Moment(*began) if isinstance(began, list) and len(began) == len(Moment._fields) else None
+        self._boot, self._until = str(kept.get("boot") or ""), float(kept.get("until") or 0.0)  # of the kernel's last event that was noted
+        self._downs: List[Dict[str, Any]] = rows(kept.get("downs"))  # that count, of the last hours
         self._flaps: Dict[str, int] = mapping(kept.get("flaps"))  # downs that count, by part
-        self._started = False
-
-    def _kept(self) -> Dict[str, Any]:
-        return json_object(self._host.read("%s/%s" % (self._settings.directory, STATE), STATE_LIMIT)) or {}
+        self._due = bool(kept.get("due", True)) or not self._last["facts"]  # a whole look
 
     def minute(self, t: float) -> None:
         """One look. ``t``: what the calendar says. Never raises for what a node does."""
         moment = now(self._host, t)
-        if not self._started or self._boot != moment.boot:
+        if self._boot != moment.boot:
             self._begin(moment)
+        where = VerdictSubject(self._last["node"], None, None, "the inspection")
+        before = (self._host.line(LOOKING) or "")[:WORDS]
+        if before:  # it is said before anything is looked at: this look may hang as well
+            text = "a look did not come to its end: %s" % before
+            self._say(merge(self._findings, [verdict(HANGS, where, "fail", "every look ends", None, text)], (), moment), moment)
+            self._end(moment, [])
+        self._tell("beginning")
         whole = self._due or self._began is None or moment.since(_stamp(self._began)) >= HOUR
         verdicts: List[Verdict] = []
-        try:
-            if whole:
-                self._last = self._whole()
-                verdicts = [item for item in verdicts_and_parts(self._last)[0] if not item.check.startswith(("gpu.", "port.", "pci."))]
-            look = cheap_look(self._host, self._last)
-        except RailwrightError as error:
-            where = VerdictSubject(self._last["node"], None, None, "the inspection")
-            self._say(merge(self._findings, [verdict(HANGS, where, "fail", "every look ends", None, str(error))], (), moment), moment)
-            return self._end(moment, [])
+        if whole:
+            self._last = self._whole()
+            verdicts = [item for item in verdicts_and_parts(self._last)[0] if not item.check.startswith(("gpu.", "port.", "pci."))]
+        look = cheap_look(self._host, self._last, self._tell)
         healthy, parts = verdicts_and_parts(look)
         self._last["facts"]["health"] = look["health"]
         grown = growth(self._counters, parts)
@@ -89,27 +92,32 @@ class Agent:
         judged += [item for item in healthy if item.check != "port.flaps"] + flap_verdicts(
             self._last["node"], parts, self._downs, moment, self._settings.flaps)
         judged += error_verdicts(self._last["node"], parts, (self._hour_before, self._hour))
-        if whole:
-            judged.append(verdict(HANGS, VerdictSubject(self._last["node"], None, None, "the inspection"), "pass", "", None, ""))
+        if not before:
+            judged.append(verdict(HANGS, where, "pass", "", None, ""))
         self._say(merge(self._findings, judged, parts, moment), moment)
         self._due = news and not whole
+        self._try(lambda: self._host.write(LAST, json.dumps(self._last), 0o600))
+        self._try(lambda: self._host.remove(LOOKING))
         return self._end(moment, parts)
+
+    def _tell(self, text: str) -> None:
+        """In place: it is written before each file and command, and lies in memory."""
+        if not self._host.exists(LOOKING):
+            self._try(lambda: self._host.write(LOOKING, " " * WORDS, 0o600))
+        self._try(lambda: self._host.set_value(LOOKING, text[:WORDS].ljust(WORDS)))
 
     def _whole(self) -> Dict[str, Any]:
         """A cable that the NIC did not tell of this time is the one that it told of before."""
-        found = whole_look(self._host, self._settings.values)
+        found = whole_look(self._host, self._settings.values, self._tell)
         before = {port.get("netdev"): port.get("module") for port in mapping(self._last["facts"].get("health")).get("ports") or []}
         for port in mapping(found["facts"].get("health")).get("ports") or []:
             port["module"] = port.get("module") or before.get(port.get("netdev"))
         return found
 
     def _begin(self, moment: Moment) -> None:
-        """After a start or a boot."""
-        if self._boot != moment.boot:
-            self._counters, self._until = {}, 0.0
-            self._note(moment, "boot")
-        self._boot, self._started, self._due = moment.boot, True, True
-        self._downs = [row for row in self._history.records(moment, FLAP_HOURS / 24.0) if row["kind"] == "down" and not row.get("own")]
+        """The first look after a boot: counters begin anew."""
+        self._counters, self._until, self._boot, self._due = {}, 0.0, moment.boot, True
+        self._note(moment, "boot")
 
     def _remember(self, grown: Mapping[str, Mapping[str, int]], parts: Sequence[Part], moment: Moment) -> bool:
         """Records of what is new since the last look; whether there was anything."""
@@ -158,8 +166,9 @@ class Agent:
             change = acknowledge(self._findings, name, str(said.get("reason") or "")[:200], str(said.get("by") or "")[:64], moment)
             self._say([change] if change else [], moment)
             self._try(lambda path="%s/%s" % (directory, name): self._host.remove(path))
-        state = {"findings": self._findings, "counters": self._counters, "boot": self._boot, "until": self._until,
-                 "flaps": self._flaps}
+        state = {"findings": self._findings, "counters": self._counters, "boot": self._boot, "until": self._until, "flaps": self._flaps,
+                 "downs": self._downs[-DOWNS_KEPT:], "hour": self._hour, "hour_before": self._hour_before, "began": self._began,
+                 "due": self._due}
         self._try(lambda: self._host.write("%s/%s" % (self._settings.directory, STATE), json.dumps(state), 0o600))
         report = Report(self._last["node"], self._settings.mode, moment, self._findings, parts, self._flaps,
                         self._events(), self._trouble, self._history.lost)

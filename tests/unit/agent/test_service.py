@@ -3,6 +3,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,22 +30,18 @@ class Node:
         self.tree = Tree(name, root)
         self.host = self.tree.host
         self.t, self.up, self.boot = T, 86400.0, "boot-1"
-        self.start()
-
-    def start(self, mode: str = "observe") -> None:
-        self.agent = Agent(self.host, Settings(mode, nobodys_spec().as_dict(), 3, TEXTFILE))
 
     def minute(self, minutes: float = 1) -> dict[str, Any]:
         self.t, self.up = self.t + 60 * minutes, self.up + 60 * minutes
         self.tree.put("/proc/uptime", f"{self.up:.2f} 0.00\n")
         self.tree.put("/proc/sys/kernel/random/boot_id", self.boot + "\n")
-        self.agent.minute(self.t)
+        Agent(self.host, Settings("observe", nobodys_spec().as_dict(), 3, TEXTFILE)).minute(self.t)
         found: dict[str, Any] = json.loads(self.host.read(status.DOCUMENT) or "{}")
         return found
 
     def reboot(self) -> None:
         self.boot, self.up = self.boot + "x", 0.0
-        self.start()
+        shutil.rmtree(self.tree.root / "run/railwright")
 
     def down(self, times: int, netdev: str) -> None:
         path = f"/sys/class/net/{netdev}/carrier_down_count"
@@ -150,8 +147,17 @@ def test_what_somebody_knows_refuses_nothing(node: Node) -> None:
 
 def test_a_state_that_was_cut_off_begins_anew(node: Node) -> None:
     node.tree.put("/var/lib/railwright/agent/state.json", '{"findings": {"a": 1}, "counters": [')
-    node.start()
     assert node.minute()["node"]
+
+
+def test_a_look_that_never_ended_is_the_next_ones_finding(node: Node) -> None:
+    """And it is said before anything is looked at, as that may hang again; the look that ends cures it."""
+    node.tree.put("/run/railwright/agent/looking", "reading /sys/class/infiniband/mlx5_3/ports/1/state".ljust(200))
+    document = node.minute()
+    assert "node.hangs" in node.checks(document)
+    assert "reading /sys/class/infiniband/mlx5_3" in next(row["text"] for row in document["findings"] if row["check"] == "node.hangs")
+    assert (node.host.read(status.LINE) or "").startswith("refuse ")
+    assert "node.hangs" not in node.checks(node.minute(11))
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.node == "ib8"], ids=lambda fault: fault.title.replace(" ", "-")[:60])
@@ -233,7 +239,6 @@ def test_who_refuses_is_told_from_whose_links_are_bad(node: Node) -> None:
 
 def test_a_label_is_one_whatever_a_node_says(node: Node) -> None:
     node.tree.put("/proc/sys/kernel/hostname", 'a"} 1\\\x1b[2J\x00\n')
-    node.start()
     node.minute()
     assert all(re.fullmatch(r'railwright_agent_\w+\{(\w+="(?:[^"\\\x00-\x1f]|\\["\\])*",?)+\}', name) for name in metrics_of(node))
 

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent on a node: a service that looks each minute, from the code that ``node_code`` leaves; and what schedulers' hooks run."""
+"""The agent on a node: a timer that looks each minute, by the code that ``node_code`` leaves; and what schedulers' hooks run."""
 
 import json
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple
 
 from ...host.host import Host
 from ...spec.model import Spec
-from ...types import FILE, Change, Identity, Problem, run
+from ...types import Change, Identity, Problem
 from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
-from ..common.units import Unit, UnitState, observe_unit, plan_unit, removed_unit, systemctl
+from ..common.units import DIRECTORY, RELOAD, Unit, UnitState, observe_unit, plan_unit, removed_unit, systemctl
 from . import node_code
 
 NAME = "agent"
-UNIT = "railwright-agent.service"
+UNIT, TIMER = "railwright-agent.service", "railwright-agent.timer"
 STARTER = node_code.DIRECTORY + "/agent"
 HOOK = node_code.DIRECTORY + "/node-status"
 WHY = "without a memory on the node nobody knows of a link that flapped at night"
@@ -31,7 +31,8 @@ class Desired(NamedTuple):
 class Observed(NamedTuple):
     starter: FileState
     hook: FileState
-    unit: UnitState
+    unit: FileState
+    timer: UnitState
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:
@@ -51,23 +52,22 @@ def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
 
 
 def observe(host: Host, desired: Desired) -> Observed:
-    unit = Unit(UNIT, desired.unit, "multi-user.target", bool(desired.starter))
-    return Observed(observe_file(host, STARTER), observe_file(host, HOOK), observe_unit(host, unit))
+    timer = Unit(TIMER, TIMER_TEXT, "timers.target", bool(desired.starter))
+    return Observed(observe_file(host, STARTER), observe_file(host, HOOK), observe_file(host, "%s/%s" % (DIRECTORY, UNIT)),
+                    observe_unit(host, timer))
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
+    files = ((observed.unit, desired.unit, 0o644, WHY, (RELOAD,)), (observed.starter, desired.starter, 0o755, WHY, ()),
+             (observed.hook, desired.hook, 0o755, "schedulers ask it whether the node may take jobs", ()))
     if not desired.starter:
-        gone: Tuple[Change, ...] = ()
-        if observed.unit.file.text is not None or observed.unit.enabled:
-            ops = (systemctl("stop", UNIT), systemctl("disable", UNIT))
-            gone = (removed_unit(NAME, UNIT, "agent_mode is off; its memory stays in /var/lib/railwright/agent", SOURCE, ops),)
-        return list(gone) + [change for state in (observed.starter, observed.hook) for change in forget_file(NAME, state, WHY, SOURCE)]
-    again = (run(("systemctl", "restart", UNIT)),) if observed.unit.active else ()
-    changes = plan_file(NAME, observed.starter, desired.starter, WHY, SOURCE, 0o755, again)
-    changes += plan_unit(NAME, Unit(UNIT, desired.unit, "multi-user.target", True), observed.unit, WHY, SOURCE)
-    if observed.unit.file.text != desired.unit:
-        changes = [change._replace(ops=change.ops + again) if change.subject.kind == FILE else change for change in changes]
-    changes += plan_file(NAME, observed.hook, desired.hook, "schedulers ask it whether the node may take jobs", SOURCE, 0o755)
+        gone: List[Change] = []
+        if observed.timer.file.text is not None or observed.timer.enabled:
+            why = "agent_mode is off; what it remembers stays in /var/lib/railwright/agent"
+            gone = [removed_unit(NAME, TIMER, why, SOURCE, (systemctl("stop", TIMER), systemctl("disable", TIMER)))]
+        return gone + [change for state, _text, _mode, why, then in files for change in forget_file(NAME, state, why, SOURCE, then)]
+    changes = [change for state, text, mode, why, then in files for change in plan_file(NAME, state, text, why, SOURCE, mode, then)]
+    changes += plan_unit(NAME, Unit(TIMER, TIMER_TEXT, "timers.target", True), observed.timer, WHY, SOURCE)
     return [change._replace(needs=(CODE,)) for change in changes]
 
 
@@ -101,9 +101,11 @@ def unit_text(textfile: str) -> str:
 Description=railwright's agent: looks each minute whether this node is healthy
 
 [Service]
-ExecStart=/bin/sh -c 'exec "$$(command -v python3 || echo /usr/libexec/platform-python)" %s run'
-Restart=always
-RestartSec=30
+Type=oneshot
+ExecStart=/bin/sh -c 'exec "$$(command -v python3 || echo /usr/libexec/platform-python)" %s look'
+TimeoutStartSec=45
+TimeoutStopSec=5
+LogLevelMax=notice
 Nice=19
 IOSchedulingClass=idle
 CPUWeight=10
@@ -118,10 +120,20 @@ ProtectHome=yes
 PrivateTmp=yes
 NoNewPrivileges=yes
 RestrictSUIDSGID=yes
+""" % (STARTER, "-" + textfile if textfile else "")
+
+
+TIMER_TEXT = HEADER + """[Unit]
+Description=railwright's agent looks each minute
+
+[Timer]
+OnActiveSec=5
+OnUnitActiveSec=60
+AccuracySec=5
 
 [Install]
-WantedBy=multi-user.target
-""" % (STARTER, "-" + textfile if textfile else "")
+WantedBy=timers.target
+"""
 
 
 def hook_text(without: str) -> str:

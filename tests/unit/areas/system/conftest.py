@@ -50,7 +50,8 @@ class Node(TreeHost):
             text = self.get(limits.SYSTEM_FILE).replace("=1024:", "=")
             self.put("/run/test-manager", "".join(row + "\n" for row in text.splitlines() if row.startswith("Default")))
         elif command[:2] == ("systemctl", "enable"):
-            link = self.base / "etc/systemd/system/multi-user.target.wants" / command[2]
+            target = "timers" if command[2].endswith(".timer") else "multi-user"
+            link = self.base / f"etc/systemd/system/{target}.target.wants" / command[2]
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to("/etc/systemd/system/" + command[2])
         elif command[:2] == ("systemctl", "show"):
