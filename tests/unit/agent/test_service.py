@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.agent import status
+from ansible_collections.railwright.rdma.plugins.module_utils.agent import service, status
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.findings import open_findings
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.main import event_text, remembered, say_known
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from health_faults import FAULTS, Fault
 from profile_trees import Tree
@@ -235,6 +236,16 @@ def test_who_refuses_is_told_from_whose_links_are_bad(node: Node) -> None:
     assert told == {"node": 0, "link": 1}
     (finding,) = [name for name in metrics_of(node) if 'check="port.flaps"' in name]
     assert 'part="port b8ce:f603:0000:3000/1 cable MT0000000000",status="fail",known="no"' in finding
+
+
+def test_a_node_whose_first_look_hangs_has_its_name(make: Callable[[str], Node], monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*_arguments: object) -> None:
+        raise RailwrightError("nothing came for 12 s")
+
+    monkeypatch.setattr(service, "whole_look", hang)
+    node = make("ib8")
+    assert node.minute()["word"] == "refuse"
+    assert metrics_of(node)['railwright_agent_refuses_jobs{node="ib8",why="node"}'] == 1
 
 
 def test_a_label_is_one_whatever_a_node_says(node: Node) -> None:
