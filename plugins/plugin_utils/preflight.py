@@ -8,7 +8,7 @@ from ansible.release import __version__ as core_version
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import package_change
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import AREA, preflight_problems, preflight_warnings
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.module_utils.types import PRESENT, Change, Problem, as_dicts, change_as_dict
+from ansible_collections.railwright.rdma.plugins.module_utils.types import PRESENT, Problem, as_dicts, change_as_dict
 
 from .node_disk import told_fault
 from .node_probe import ProbeError, Python, bootstrap_argv, choose_python, command_line, evidence_of, fit, identity_of, parse_probe, too_new
@@ -50,15 +50,12 @@ def judged_probe(spec: Spec, node: str, told: Told, explicit: str | None) -> dic
         "problems": as_dicts(problems), "warnings": warnings,
     }
     if python is None and not problems:
-        result.update(plan=[change_as_dict(bootstrap_change(spec["preflight_python_package"]))], notes=[NO_PYTHON])
+        # Python is the one change that is planned without Python.
+        change = package_change("packages", spec["preflight_python_package"], None, PRESENT, "every module needs Python", "ansible-core")
+        result.update(plan=[change_as_dict(change)], notes=[NO_PYTHON])
     if problems:
         result.update(failed=True, msg="; ".join(f"{item.subject}: {item.message}" for item in problems))
     return result
-
-
-def bootstrap_change(package: str) -> Change:
-    """Python is the one change that is planned without Python."""
-    return package_change("packages", package, None, PRESENT, "every module needs Python", "ansible-core")
 
 
 def explicit_interpreter(value: Any) -> str | None:

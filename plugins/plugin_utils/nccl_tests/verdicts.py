@@ -68,15 +68,12 @@ def launch_verdicts(run: Run) -> list[Verdict]:
         said = answers_of(probe)
         found.append(_launch(where, start, wanted, probe, said, nodes))
         if found[-1].status == "pass":
+            each = plan["kind"] != "local" and run.nodes[0].wishes["nccl_tests_ranks"] == "gpu"  # a rank for each GPU
             for node in nodes:
                 mine = [item for item in said if same_host(item.host, node)] if plan["kind"] != "local" else said
                 mine = mine if node.gpus else seen_answers(node)  # nothing was planned for a node on which the inspection saw none
-                found.append(_devices(node.name, mine, plan["per_node"] if _gpu_each(run) else max(1, len(node.gpus))))
+                found.append(_devices(node.name, mine, plan["per_node"] if each else max(1, len(node.gpus))))
     return found
-
-
-def _gpu_each(run: Run) -> bool:
-    return bool(run.plan["kind"] != "local" and run.nodes[0].wishes["nccl_tests_ranks"] == "gpu")
 
 
 def _launch(

@@ -7,8 +7,9 @@ chooses, the highest holds. What is between nodes is taken to carry what the NIC
 
 from typing import NamedTuple
 
+from .boards import SWITCH
 from .flow import UNBOUNDED
-from .machine import SOCKETS, SOCKETS_GBS, Machine, cut_gbs, gpu_pcie_gbs, has_switch, host_memory_gbs, network_gbs
+from .machine import SOCKETS, SOCKETS_GBS, Machine, cut_gbs, gpu_pcie_gbs, host_memory_gbs, network_gbs
 
 JUDGED_FROM = 1 << 30  # bytes: below 1 GiB latency decides (NVIDIA/nccl-tests issue 212: 256 MiB are too small for the peak)
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv", "broadcast")
@@ -117,7 +118,7 @@ def _trees(machine: Machine, nodes: int) -> list[tuple[float, str, str]]:
     busbw = 2 * (ranks - 1) / ranks  # of all data passed once
     inside, part = _within(machine)
     nvls = UNBOUNDED
-    if machine.board is not None and machine.board.capability >= FIRST_WITH_NVLS and has_switch(machine) and count > 1:
+    if machine.board is not None and machine.board.capability >= FIRST_WITH_NVLS and machine.board.nvlink == SWITCH and count > 1:
         # The switches add up and hand out: all data pass a GPU's links once each way, and its own share twice.
         nvls = machine.nvlink_gbs * NVLS_EFFICIENCY * busbw / (1 + 1 / count)
     in_switches = f"{part}, added up in the switches"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
 
-from .boards import SWITCH, Board, board_of
+from .boards import Board, board_of
 from .flow import UNBOUNDED, Link, max_flow
 
 # GT/s: (bytes of payload for each transfer of a lane, generation). Line coding of the PCI Express Base Specification (128b/130b; flits of
@@ -229,7 +229,3 @@ def cut_gbs(machine: Machine) -> tuple[float, str]:
         if others:
             found.append((same[0].gbs * (total - 1) / (len(same) * others), same[0].what))
     return min(found)
-
-
-def has_switch(machine: Machine) -> bool:
-    return machine.board is not None and machine.board.nvlink == SWITCH

@@ -18,13 +18,14 @@ def read_table(name: str) -> Any:
 
 
 def rows(kind: type[Row], given: list[Any]) -> tuple[Row, ...]:
-    """One row an item: a mapping by field, or a list in the fields' order. Raises TypeError for a value of another type."""
+    """One row an item: a mapping by field, or a list in the fields' order. Raises TypeError for a value of another type,
+    ValueError or KeyError for one of no field."""
     hints = get_type_hints(kind)
     return tuple(kind(**{field: _typed(hints[field], value) for field, value in _named(kind, item).items()}) for item in given)
 
 
 def _named(kind: Any, item: Any) -> dict[str, Any]:
-    return item if isinstance(item, dict) else dict(zip(kind._fields, item, strict=False))
+    return item if isinstance(item, dict) else dict(zip(kind._fields[: len(item)], item, strict=True))
 
 
 def _typed(kind: Any, value: Any) -> Any:
