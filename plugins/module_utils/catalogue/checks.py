@@ -93,8 +93,7 @@ SECTIONS: Dict[str, Tuple[Check, ...]] = {
               "where DKMS has none", "dkms status"),
         Check("stack.modules", "the loaded modules are those of the wanted stack, and the ones on disk", "`rdma_stack`"),
         Check("stack.packages", "dpkg has finished with every package of the stack and the drivers", "floor", "", "dpkg --audit"),
-        Check("stack.headers", "headers for this and the next kernel", "floor where DKMS builds", "only a warning", "uname -r; ls "
-              "/usr/src"),
+        Check("stack.headers", "headers for this and the next kernel", "floor where DKMS builds", "only a warning", "ls /usr/src"),
         Check("stack.secure_boot", "off, or the key that DKMS signs with is enrolled", "floor where DKMS builds", "says where it waits "
               "for the console", "mokutil --sb-state"),
         Check("erdma.provider", "libibverbs can open eRDMA devices: the provider's driver file and library", "floor; fabric erdma"),
@@ -117,8 +116,7 @@ SECTIONS: Dict[str, Tuple[Check, ...]] = {
               "with its process; `warn` else", "ps -eo pid,stat,wchan:32,args | grep ' D'; dmesg | tail -40"),
     ),
     "health": (
-        _health("node.kernel_log", "dmesg_restrict (kernel)", "unknown without root or group adm", "nothing is known of Xids and AER "
-                "without it"),
+        _health("node.kernel_log", "dmesg_restrict (kernel)", "unknown without root or group adm", "it has Xids and AER"),
         _health("gpu.xid", XID_CATALOGUE, "each by NVIDIA's action; where the "
                 "GPU itself asks for nothing, and an application's own, only warn", "the driver's own word", "dmesg | grep -i xid; "
                 "nvidia-smi -q"),
@@ -205,8 +203,7 @@ SECTIONS: Dict[str, Tuple[Check, ...]] = {
         Check("rail.duplicate", "nobody else answers for the rail's address (ARP, ND)", "`rdma_rails[].address`; Ethernet only"),
         Check("rail.swapped", "no two rails of a node lie crosswise to those of others", "floor", "`skipped` where rails share a subnet"),
         Check("rail.segment", "a rail is on its own rail's network", "floor", "appears only where one is alone on the network of another"),
-        Check("ssh.mesh", "the job user logs into its peers without password", "`ssh_mesh_state`, `ssh_mesh_user`", "`skipped` without "
-              "one"),
+        Check("ssh.mesh", "the job user logs into peers without password", "`ssh_mesh_state`, `ssh_mesh_user`", "`skipped` without one"),
         Check("perftest.write_bw", "at least this average in Gb/s (`ib_write_bw`)", "`validate_min_bandwidth_gbps`, else by "
               "`rdma_expect.rate_gbps`; on eRDMA 0.85 of the instance type's"),
         Check("perftest.together", "the same, all rails of the pair at once", "the same; `gpudirect_min_bandwidth_gbps`", "with two rails"),

@@ -44,15 +44,12 @@ CHECKS: Tuple[HealthCheck, ...] = (
     HealthCheck("gpu.dcgm", "GPUs", "DCGM's watches found nothing; `dcgmi diag -r 3` of a burn-in passes", "drain; do what DCGM says"),
     HealthCheck("gpu.jobless", "GPUs", "no process of a login holds a GPU of a scheduler's node", "ask its owner, or end it", MINOR),
     HealthCheck("gpu.mig", "GPUs", "MIG is as on its like, and no change waits", "nvidia-smi -mig, then reset the GPU", MINOR),
-    HealthCheck("pci.aer", "PCIe", "no uncorrected PCIe error of GPUs, HCAs and bridges above them", "reseat or replace card, riser, "
-                "cable"),
-    HealthCheck("hca.health", "HCAs", "no NIC's firmware failed since boot, none stopped sending", "update its firmware; reset it or "
-                "reboot"),
+    HealthCheck("pci.aer", "PCIe", "no uncorrected PCIe error of GPUs, HCAs and bridges above them", "reseat card, riser, cable"),
+    HealthCheck("hca.health", "HCAs", "no NIC's firmware failed since boot, none stopped sending", "update its firmware, reset it"),
     HealthCheck("port.flaps", "ports", "links stay up", "clean or replace cable and transceiver, inspect the switch's port"),
     HealthCheck("port.optics", "transceivers", "temperature, voltage, bias and power are within its own limits", "clean the fibre; cool "
-                "or replace it"),
-    HealthCheck("port.ber", "ports", "less than one bit in 10^12 is wrong after FEC; few recoveries", "clean the fibre; replace the cable",
-                MINOR),
+                "or replace the module"),
+    HealthCheck("port.ber", "ports", "less than one bit in 10^12 is wrong after FEC; few recoveries", "clean the fibre, replace it", MINOR),
     HealthCheck("qos.storm", "ports", "the NIC never gave up pausing; no pause of 200 ms when measured", "inspect PCIe and memory", MINOR),
     HealthCheck("port.cable", "ports", "ports of one speed have one kind of cable", "compare it with the cabling plan", MINOR),
     HealthCheck("port.fec", "ports", "ports of one speed have one FEC", "ethtool --set-fec auto on both ends", MINOR),

@@ -59,17 +59,18 @@ def judge_health(seen: Inspection) -> List[Verdict]:
     node = _node(seen.facts, health)
     signs, looked = log_signs(node)
     signs += aer_signs(node) + memory_signs(node) + port_signs(node) + bit_signs(node) + node_signs(node) + gpu_signs(seen.facts, health)
-    ports, processes = health.get("ports") or [], health.get("processes")
+    ports, processes = health.get("ports") or [], health.get("processes") or {}
+    wrong = [_bit_errors(node, place) for place, link in node.links.items() if link.get("state") == "ACTIVE"]
     looked += [check for check, there in (
         ("pci.aer", (health.get("aer") or {}).get("read")), ("node.memory", health.get("memory")),
         ("node.nfs", (health.get("mounts") or {}).get("asked")), ("node.clock", health.get("clock") is not None),
         ("port.optics", any(_module(port, "limits") for port in ports)),
         ("port.fec", len([port for port in ports if port.get("fec")]) > 1),
         ("port.cable", len([port for port in ports if _module(port, "kind")]) > 1),
-        ("port.ber", any(_bit_errors(node, place) is not None for place in node.links)),
+        ("port.ber", wrong and None not in wrong),
         ("qos.storm", any(port.get("pause_storms") is not None for port in ports)),
-        ("node.stuck", processes), ("gpu.jobless", processes and processes["schedulers"] and node.recovery),
-    ) if there]
+        ("node.stuck", processes), ("gpu.jobless", processes.get("schedulers") and node.recovery),
+    ) if there and check not in (processes.get("unseen") or [])]
     looked += gpu_looked(seen.facts, health)
     return verdicts_of(seen.node, [sign for sign in signs if _own(sign, node)],
                        [check for check in dict.fromkeys(looked) if _concerned(check, seen, node)])

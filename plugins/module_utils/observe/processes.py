@@ -63,7 +63,8 @@ def processes_of(text: str) -> List[Process]:
 
 
 def observe_processes(host: Host, gpus: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
-    """``schedulers``: whose daemon runs; ``stuck``: see there; ``jobless``: logins' processes on ``gpus`` beside one. None without ps."""
+    """``schedulers``: whose daemon runs; ``stuck``: see there; ``jobless``: logins' processes on ``gpus`` beside one; ``unseen``:
+    checks of which something is hidden from this user. None without ps."""
     running = processes_of(host.run(("ps", "-eo", FIELDS), SECONDS).out)
     if not running:
         return None
@@ -72,7 +73,10 @@ def observe_processes(host: Host, gpus: Sequence[Dict[str, Any]]) -> Optional[Di
     groups = {pid: host.read("/proc/%d/cgroup" % pid, 65536) or "" for gpu in gpus for pid in gpu["pids"] if schedulers and pid in names}
     jobless = [{"gpu": gpu["pci"], "pid": pid, "name": names[pid]} for gpu in gpus for pid in gpu["pids"]
                if "/user.slice/" in groups.get(pid, "") and not _JOB.search(groups[pid])]
-    return {"schedulers": schedulers, "stuck": stuck(host, running), "jobless": jobless}
+    unseen = [check for check, hidden in (
+        ("node.stuck", any(process.state == "D" and process.waits == "-" for process in running)),
+        ("gpu.jobless", any(pid not in names for gpu in gpus for pid in gpu["pids"]))) if hidden]
+    return {"schedulers": schedulers, "stuck": stuck(host, running), "jobless": jobless, "unseen": unseen}
 
 
 def stuck(host: Host, running: Sequence[Process]) -> List[Dict[str, Any]]:

@@ -306,9 +306,17 @@ def test_who_waits_only_once_is_busy(path: str, text: str, node: Make) -> None:
 
 def test_who_waits_for_a_disk_is_not_asked_twice(node: Make) -> None:
     tree = node()
-    processes(f"   4711 D    {'nvme_wait_freeze':32} fio", f"   4712 D    {'folio_wait_bit_common':32} cp", "   4713 D    -    x")(tree)
-    (tree.root / "cmd/ps_-o_pid=,stat=,wchan:32=,comm=_-p_4711,4712,4713").unlink()
-    assert bad(judged(tree)) == []
+    processes(f"   4711 D    {'nvme_wait_freeze':32} fio", f"   4712 D    {'folio_wait_bit_common':32} cp")(tree)
+    (tree.root / "cmd/ps_-o_pid=,stat=,wchan:32=,comm=_-p_4711,4712").unlink()
+    assert [item.status for item in judged(tree) if item.check == "node.stuck"] == ["pass"]
+
+
+def test_what_is_hidden_from_the_user_does_not_pass(node: Make) -> None:
+    """What another's process waits in takes root; with hidepid ps does not list it."""
+    tree = node()
+    holder(SESSION)(tree)
+    processes("    900 Ssl  futex_wait_queue                 slurmd", "   4713 D    -                                x")(tree)
+    assert {item.check for item in judged(tree)} & {"node.stuck", "gpu.jobless"} == set()
 
 
 def test_ports_of_another_speed_may_have_other_cables(node: Make) -> None:
