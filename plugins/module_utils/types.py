@@ -14,19 +14,6 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 # consent; every other class must be named in the inventory's ``rdma_consent``.
 DISRUPTIONS = (
     "none", "restart", "link", "repair", "downgrade", "reload", "storage", "management", "secure_boot", "firmware", "reboot")
-DISRUPTION_MEANING = {
-    "none": "nothing that runs notices",
-    "restart": "a service is restarted",
-    "link": "traffic on a rail may stop for seconds (MTU, address, link state)",
-    "repair": "an interrupted run of the package manager is finished",
-    "downgrade": "a package goes back to an older version",
-    "reload": "kernel modules of the RDMA stack are reloaded; every RDMA user on the node is cut",
-    "storage": "kernel modules are reloaded under file systems or block devices that are mounted over RDMA",
-    "management": "the interface that the controller reaches the node over is touched",
-    "secure_boot": "a key of the node's is put forward for Secure Boot; who confirms it at the console trusts all that it signs",
-    "firmware": "firmware of a NIC is flashed, or its stored configuration changed",
-    "reboot": "the node reboots",
-}
 
 
 def heaviest(classes: Sequence[str]) -> str:

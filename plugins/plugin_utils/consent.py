@@ -6,9 +6,23 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import WORDS
-from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING, needs_consent
+from ansible_collections.railwright.rdma.plugins.module_utils.types import needs_consent
 
 SHOWN = 3  # nodes named before the rest is counted
+
+DISRUPTION_MEANING = {
+    "none": "nothing that runs notices",
+    "restart": "a service is restarted",
+    "link": "traffic on a rail may stop for seconds (MTU, address, link state)",
+    "repair": "an interrupted run of the package manager is finished",
+    "downgrade": "a package goes back to an older version",
+    "reload": "kernel modules of the RDMA stack are reloaded; every RDMA user on the node is cut",
+    "storage": "kernel modules are reloaded under file systems or block devices that are mounted over RDMA",
+    "management": "the interface that the controller reaches the node over is touched",
+    "secure_boot": "a key of the node's is put forward for Secure Boot; who confirms it at the console trusts all that it signs",
+    "firmware": "firmware of a NIC is flashed, or its stored configuration changed",
+    "reboot": "the node reboots",
+}
 
 
 def judged_plan(plan: dict[str, Any], consent: Sequence[str], mixed: str | None, *, consent_needed: bool) -> dict[str, Any]:

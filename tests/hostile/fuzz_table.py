@@ -117,6 +117,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     firewall,
     firmware,
     gpu_driver,
+    gpu_health,
     hca,
     identity,
     modules,
@@ -130,6 +131,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     packages,
     pci,
     peermem_build,
+    processes,
     provenance,
     qos_boot,
     qos_dcb,
@@ -586,6 +588,10 @@ TABLE_OF_PARSERS = (
         "nvidia 1 3 a,b, Live 0x0\n",
     ),
     node("GPUs between two rounds", part_health.gpu_health, "0, GPU-6e4d4e0b, 1753024036354, NVIDIA H100\n", "0, 0 us, 12 us\n"),
+    text("ps of all processes", processes.processes_of, "   4711 Dl   os_acquire_rwlock_write          python3\n"),
+    document("dcgmi health", gpu_health.dcgm_health, {
+        "body": {"Overall Health": {"value": "Failure"}, "GPU": {"children": {"1": {"value": "Failure", "children": {"Errors": {
+            "children": {"Memory system": {"value": "Failure", "overflow": ["A pending page", "retirement"]}}}}}}}}}),
     document("dcgmi diag", part_health.diag_results, {
         "DCGM Diagnostic": {"test_categories": [{"category": "Stress", "tests": [{"name": "memory", "results": [
             {"entity_group": "GPU", "entity_id": 1, "status": "Fail", "warnings": [{"error_severity": 5, "warning": "hot"}]}]}]}]},

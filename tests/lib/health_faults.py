@@ -7,6 +7,7 @@ only the answers of nvidia-smi and the log of a healthy boot were recorded on a 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -87,7 +88,7 @@ def module(before: str, after: str) -> Callable[[Tree], None]:
 
 def fec(odd: str) -> Callable[[Tree], None]:
     def inject(tree: Tree) -> None:
-        for rail, netdev in enumerate(sorted(path.name for path in (tree.root / "sys/class/net").iterdir() if path.name.startswith("ens"))):
+        for rail, netdev in enumerate(rails(tree)):
             active = odd if rail == 0 else "RS"
             tree.put(
                 f"/cmd/ethtool_-I_--show-fec_{netdev}",
@@ -96,6 +97,63 @@ def fec(odd: str) -> Callable[[Tree], None]:
             )
 
     return inject
+
+
+def rails(tree: Tree) -> list[str]:
+    return sorted(path.name for path in (tree.root / "sys/class/net").iterdir() if path.name.startswith("ens"))
+
+
+def fec_errors(blocks: int) -> Callable[[Tree], None]:
+    return put(f"/cmd/ethtool_-I_--show-fec_{PORT}", f"Active FEC encoding: RS\nStatistics:\n  uncorrectable_blocks: {blocks}\n")
+
+
+def cables(tree: Tree) -> None:
+    """Optics, but for one port: a copper cable, in the words of ethtool's sff-common.c."""
+    text = MODULE.read_text().partition("\n")[2]
+    for netdev in rails(tree):
+        tree.put(f"/cmd/ethtool_-m_{netdev}", text)
+    copper = text.replace("0x00 (850 nm VCSEL)", "0x0a (Copper cable, unequalized)").replace(
+        "cable)           : 0m", "cable)           : 2m"
+    )
+    tree.put(f"/cmd/ethtool_-m_{PORT}", copper)
+
+
+PS = "pid=,stat=,wchan:32=,comm="
+
+
+def processes(*rows: str) -> Callable[[Tree], None]:
+    """All of them, and those in state D again; each ran as often before as between."""
+
+    def inject(tree: Tree) -> None:
+        tree.put(f"/cmd/ps_-eo_{PS}", "".join(f"{row}\n" for row in ("      1 Ss   ep_poll                          systemd", *rows)))
+        asleep = [row for row in rows if row.split()[1].startswith("D")]
+        pids = [row.split()[0] for row in asleep]
+        tree.put(f"/cmd/ps_-o_{PS}_-p_{','.join(pids)}", "".join(f"{row}\n" for row in asleep))
+        for pid in pids:
+            for place in (f"/proc/{pid}/status", f"/proc/{pid}/task/{pid}/status"):
+                tree.put(place, "Name:\tpython3\nvoluntary_ctxt_switches:\t93\nnonvoluntary_ctxt_switches:\t4\n")
+
+    return inject
+
+
+def holder(group: str, daemon: str = "slurmd", kind: str = "C") -> Callable[[Tree], None]:
+    """A process on the second GPU, as nvidia-smi's DTD has it."""
+
+    def inject(tree: Tree) -> None:
+        processes(f"   4711 Rl   -                                python3\n    900 Ssl  futex_wait_queue                 {daemon}")(tree)
+        told = f"<process_info><pid>4711</pid><type>{kind}</type><process_name>python3</process_name></process_info>"
+        smi("<processes>", f"<processes>{told}")(tree)
+        tree.put("/proc/4711/cgroup", f"0::{group}\n")
+
+    return inject
+
+
+def dcgm(overall: str) -> Callable[[Tree], None]:
+    """In the form of dcgmi's Health.cpp and DcgmiOutput.cpp."""
+    systems = {"Memory system": {"value": overall, "overflow": ["A pending page retirement has been", "detected in GPU 1."]}}
+    part = {"GPU": {"children": {"1": {"value": overall, "children": {"Errors": {"children": systems}}}}}}
+    document = {"body": {"Overall Health": {"value": overall}, **part}, "header": ["Health Monitor Report"]}
+    return put("/cmd/dcgmi_health_-g_0_-c_-j", json.dumps(document, indent=1))
 
 
 def flaps(*hours: float) -> Callable[[Tree], None]:
@@ -108,6 +166,13 @@ def flaps(*hours: float) -> Callable[[Tree], None]:
 
 def xid(number: int, text: str, check_status: str, says: str) -> Fault:
     return Fault(f"Xid {number}: {text[:40]}", "gpu.xid", check_status, says, log(f"{XID}{number}, {text}"))
+
+
+SESSION, NVIDIA = "/user.slice/user-1000.slice/session-3.scope", f"{'os_acquire_rwlock_write':32}"
+
+
+def port_counter(name: str, value: int) -> Callable[[Tree], None]:
+    return put(f"/sys/class/infiniband/mlx5_0/ports/1/counters/{name}", f"{value}\n")
 
 
 OLD = tag("gpu_recovery_action", "None", "N/A")  # a driver that does not tell
@@ -321,6 +386,36 @@ FAULTS: tuple[Fault, ...] = (
         "cable or transceiver",
         log(f"mlx5_core {NIC}: Port module event[error]: module 0, Cable error, Bus stuck (I2C or data shorted)"),
     ),
+    Fault(
+        "the NIC gave up pausing",
+        "qos.storm",
+        "warn",
+        "2 times",
+        put(f"/cmd/ethtool_-S_{PORT}", "NIC statistics:\n     tx_pause_storm_warning_events: 7\n     tx_pause_storm_error_events: 2\n"),
+        "doca8",
+    ),
+    Fault("symbol errors beyond 1 in 10^12 bits", "port.ber", "warn", "60000 since boot", port_counter("symbol_error", 60000)),
+    Fault("FEC blocks lost beyond 1 in 10^12 bits", "port.ber", "warn", "90000 since boot", fec_errors(90000), "doca8"),
+    Fault("a link that often recovers", "port.ber", "warn", "link_error_recovery: 25", port_counter("link_error_recovery", 25)),
+    Fault("a copper cable among optics", "port.cable", "warn", "copper cable and 2m long", cables, "doca8"),
+    Fault("a login's process on a GPU of a Slurm node", "gpu.jobless", "warn", "4711 (python3)", holder(SESSION)),
+    Fault("a login's process on a GPU of a pods' node", "gpu.jobless", "warn", "in no job", holder(SESSION, "kubelet")),
+    Fault("DCGM warns, in its documented form", "gpu.dcgm", "warn", "GPU 1: A pending page retirement has been detected", dcgm("Warning")),
+    Fault(
+        "DCGM fails a GPU in its documented form, recovery unknown",
+        "gpu.dcgm",
+        "fail",
+        "Failure",
+        lambda tree: (OLD(tree), dcgm("Failure")(tree))[0],
+    ),
+    Fault(
+        "a process hangs in the GPU's driver",
+        "node.stuck",
+        "warn",
+        "python3 does not come back",
+        processes(f"   4711 Dl   {NVIDIA} python3"),
+    ),
+    Fault("a process hangs in NFS", "node.stuck", "warn", "rpc_wait_bit", processes(f"   4712 D+   {'rpc_wait_bit_killable':32} ls")),
     Fault("FEC other than on its like", "port.fec", "warn", "its FEC is None", fec("None"), "doca8"),
     Fault(
         "machine check, uncorrected",

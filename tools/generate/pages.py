@@ -9,7 +9,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
     QOS_PROFILES,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import SYSCTLS
-from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTION_MEANING
+from ansible_collections.railwright.rdma.plugins.plugin_utils.consent import DISRUPTION_MEANING
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES, VERSION
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS, ROLES, Key
 from mdtext import cell, literal, source

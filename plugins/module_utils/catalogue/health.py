@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every check of health: what it is, why, from where on it counts and who says so, what to do, and whether the node may take jobs.
+"""Every check of health, as much as a node needs to judge itself: what it is, what to do, and whether the node may take jobs.
 
-docs/health.md has this table; a test holds the two together. A check that fails is critical, one that only ever warns is minor: as drift
-says it of any verdict (plan/areas.py).
+The rest of each row, which only pages show, is in the table of all checks (catalogue/checks.py): every module carries this file. A check
+that fails is critical, one that only ever warns is minor: as drift says it of any verdict (plan/areas.py).
 """
 
 from typing import NamedTuple, Tuple
 
 from ..types import CRITICAL, MINOR
-from .xids import SOURCE as XID_CATALOGUE
 
 FLAPS, FLAP_HOURS, QUIET_HOURS = 3, 12, 0.5  # downs of one port that drain, in how long; after boot links may come and go
 CORRECTED_AN_HOUR = 8 * 60  # PCIe errors: DCGM warns of a GPU that replays more often than 8 times a minute
@@ -17,93 +16,51 @@ FLAPS_A_DAY = 5  # Azure's health checks call 5 flaps in 24 hours bad
 
 
 class HealthCheck(NamedTuple):
-    """``subject``: what a pass is said of. ``jobs``: whether the node may take some at the worst of it."""
+    """``subject``: what a pass is said of. ``what``: holds where it passes. One that is critical takes the node its jobs."""
 
     check: str
     subject: str
     what: str
-    why: str
-    threshold: str
-    source: str
-    severity: str
     todo: str
-    jobs: bool
+    severity: str = CRITICAL
 
 
-def _fault(*texts: str) -> HealthCheck:
-    check, subject, what, why, threshold, source, todo = texts
-    return HealthCheck(check, subject, what, why, threshold, source, CRITICAL, todo, False)
-
-
-def _warning(*texts: str) -> HealthCheck:
-    return _fault(*texts)._replace(severity=MINOR, jobs=True)
-
-
-_SMI = "nvidia-smi(1)"
-_MEMORY = "NVIDIA, GPU Memory Error Management"
 CHECKS: Tuple[HealthCheck, ...] = (
-    _warning("node.kernel_log", "kernel log", "the kernel's log since boot can be read",
-             "without it nothing is known of Xids, AER and the like", "unknown without root or group adm", "dmesg_restrict (kernel)",
-             "ask as root"),
-    _fault("gpu.xid", "GPUs", "no Xid since boot", "the driver's own word of a GPU's fault",
-           "each by NVIDIA's action; an application's own only warns; where the GPU itself asks for nothing, resets only warn",
-           XID_CATALOGUE,
-           "what NVIDIA's catalogue says of the number; the verdict names it"),
-    _fault("gpu.sxid", "NVSwitches", "no SXid since boot", "NVLink between all GPUs of the node", "Fatal fails, Non-fatal warns",
-           "NVIDIA Fabric Manager User Guide", "drain, reset all GPUs and NVSwitches together or reboot"),
-    _fault("gpu.answers", "GPUs", "nvidia-smi answers in 5 s and knows every GPU of the driver", "a GPU that is lost makes it fail or hang",
-           "one silent GPU", _SMI, "inspect the kernel's log for Xid 79, then reboot"),
-    _fault("gpu.recovery", "GPUs", "the GPU asks for no recovery", "the driver's own verdict, made from all its errors",
-           "anything but None", _SMI + ", gpu_recovery_action", "drain, then what it says: reset, reboot, drain P2P"),
-    _fault("gpu.ecc", "GPUs", "no uncorrectable error of memory since the driver was loaded", "wrong results, or jobs that end",
-           "1 fails; warns where the GPU asks for no recovery; SRAM threshold exceeded fails", _MEMORY,
-           "drain, reset the GPU, run dcgmi diag -r 3"),
-    _fault("gpu.remap", "GPUs", "no row remapping, retirement or repair waits or failed", "memory that is known to be bad is still in use",
-           "failed fails, pending warns", _MEMORY, "pending: reset the GPU when its jobs are done; failed: return it"),
-    _fault("gpu.thermal", "GPUs", "clocks are not lowered for heat", "the whole job waits for the slowest GPU",
-           "by hardware fails, by software warns; no degree left to the limit warns", _SMI,
-           "inspect fans, air flow, inlet temperature, heat sink"),
-    _fault("gpu.clocks", "GPUs", "hardware does not hold clocks back", "a power supply or cable that fails halves a GPU's clock",
-           "power brake or slowdown active", _SMI, "inspect power supplies, cables and the BMC's log"),
-    _warning("gpu.power", "GPUs", "the power limit is that of its like", "one GPU with a lower limit slows the job",
-             "differs from most of its kind", "the node's other GPUs", "nvidia-smi -pl with the others' limit"),
-    _fault("gpu.nvlink", "GPUs", "as many NVLinks are up as on its like, none with recovery errors",
-           "NCCL falls back to fewer links or PCIe", "fewer links fail; recovery or replay errors warn", "DCGM health watch of NVLink",
-           "reset all GPUs of the fabric; else reseat or return"),
-    _fault("gpu.fabric", "GPUs", "the NVLink fabric says that it is healthy", "NVLink 5 goes on with less bandwidth",
-           "degraded or unhealthy", _SMI + ", fabric health", "inspect the fabric manager and nvlsm, then reset all GPUs of the fabric"),
-    _warning("gpu.mig", "GPUs", "MIG is as on its like, and no change waits", "a job gets slices in place of GPUs", "differs, or pending",
-             "the node's other GPUs", "nvidia-smi -mig, then reset the GPU"),
-    _fault("pci.aer", "PCIe", "no uncorrected PCIe error of GPUs, HCAs and the bridges above them",
-           "a link that fails takes its device away", "fatal fails, nonfatal warns, corrected warn beyond 8 a minute since boot",
-           "kernel, PCI AER; DCGM's limit of replays", "reseat card, riser or cable; replace the part"),
-    _fault("hca.health", "HCAs", "no NIC's firmware failed since boot, none stopped sending", "all traffic of the NIC is lost meanwhile",
-           "failed without recovery fails, with recovery warns", "mlx5 health.c", "update firmware, reset the NIC or reboot"),
-    _fault("port.flaps", "ports", "links stay up", "each flap stops NCCL for seconds, or ends the job",
-           "3 in 12 hours fail, 1 warns; not in the first half hour, nor 10 minutes before the end of an apply",
-           "gpud: 3 in 12 h; Azure: 5 in 24 h", "clean or replace cable and transceiver, inspect the switch's port"),
-    _warning("port.errors", "ports", "few errors of the link in an hour; the agent alone sees it", "packets are sent again, or lost",
-             "10 in an hour, received with errors elsewhere 100", "infiniband-diags, error_thresholds",
-             "clean or replace cable and transceiver; ibdiagnet or mlxlink names the lane"),
-    _fault("port.optics", "transceivers", "temperature, voltage, bias and power are within the module's own limits", "errors, then flaps",
-           "alarm thresholds fail, warning thresholds warn", "SFF-8636, CMIS: thresholds of the module",
-           "clean the fibre, cool or replace the module"),
-    _warning("port.fec", "ports", "ports of one speed have one FEC", "ends that disagree lose blocks or the link",
-             "differs from most of its kind", "the node's other ports", "ethtool --set-fec auto on both ends"),
-    _fault("node.machine_check", "CPUs", "no machine check since boot", "wrong results or a crash to come",
-           "uncorrected fails, corrected warns", "kernel, x86 MCE and APEI", "the BMC's log and rasdaemon name the part"),
-    _fault("node.memory", "memory", "no uncorrected error of memory", "wrong results or a crash to come",
-           "1 uncorrected fails; corrected warn beyond 100 a day since boot", "kernel, EDAC; mcelog.conf",
-           "replace the DIMM that EDAC names"),
-    _warning("node.oom", "memory", "the kernel killed nothing for lack of memory", "a job that dies without a word", "1 since boot",
-             "kernel", "look for the job that needs more than it asked for"),
-    _warning("node.hung", "processes", "nothing hung in the kernel since boot", "a device or a file system does not answer", "1 since boot",
-             "kernel, hung_task_timeout_secs (120 s)", "the stack in the kernel's log says in what"),
-    _fault("node.disk", "disks", "/, /var and /tmp take writes; no file system gave up", "jobs and daemons fail in odd ways",
-           "read-only or full fails, I/O errors warn", "kernel", "drain, inspect the disk (smartctl), free room"),
-    _fault("node.nfs", "NFS", "every NFS server answers", "jobs hang where they touch it",
-           "silent for 5 s, or the kernel's last word of it", "kernel, net/sunrpc", "inspect the server and the way to it"),
-    _warning("node.clock", "clock", "synchronised", "logs, certificates and flaps of several nodes are compared by it",
-             "NTPSynchronized=no", "timedatectl(1)", "inspect chrony or systemd-timesyncd"),
+    HealthCheck("node.kernel_log", "kernel log", "the kernel's log since boot can be read", "ask as root", MINOR),
+    HealthCheck("gpu.xid", "GPUs", "no Xid since boot", "what NVIDIA's catalogue says of the number; the verdict names it"),
+    HealthCheck("gpu.sxid", "NVSwitches", "no SXid since boot", "drain, reset all GPUs and NVSwitches together or reboot"),
+    HealthCheck("gpu.answers", "GPUs", "nvidia-smi answers in 5 s, and knows all that the driver has", "look for Xid 79 in the kernel's "
+                "log, then reboot"),
+    HealthCheck("gpu.recovery", "GPUs", "the GPU asks for no recovery", "drain, then what it says: reset, reboot, drain P2P"),
+    HealthCheck("gpu.ecc", "GPUs", "no uncorrectable error of memory since the driver was loaded", "drain, reset it, dcgmi diag -r 3"),
+    HealthCheck("gpu.remap", "GPUs", "no row remapping, retirement or repair waits or failed", "pending: reset it after its jobs; "
+                "failed: return it"),
+    HealthCheck("gpu.thermal", "GPUs", "clocks are not lowered for heat", "inspect fans, air flow, inlet temperature, heat sink"),
+    HealthCheck("gpu.clocks", "GPUs", "hardware does not hold clocks back", "inspect power supplies, cables and the BMC's log"),
+    HealthCheck("gpu.power", "GPUs", "the power limit is that of its like", "nvidia-smi -pl with the others' limit", MINOR),
+    HealthCheck("gpu.nvlink", "GPUs", "as many NVLinks are up as on its like; no recoveries", "reset all GPUs of the fabric; else return "
+                "it"),
+    HealthCheck("gpu.fabric", "GPUs", "the NVLink fabric says that it is healthy", "inspect fabric manager and nvlsm, reset all its GPUs"),
+    HealthCheck("gpu.dcgm", "GPUs", "DCGM's watches found nothing; `dcgmi diag -r 3` of a burn-in passes", "drain; do what DCGM says"),
+    HealthCheck("gpu.jobless", "GPUs", "no process of a login holds a GPU of a scheduler's node", "ask its owner, or end it", MINOR),
+    HealthCheck("gpu.mig", "GPUs", "MIG is as on its like, and no change waits", "nvidia-smi -mig, then reset the GPU", MINOR),
+    HealthCheck("pci.aer", "PCIe", "no uncorrected PCIe error of GPUs, HCAs and bridges above them", "reseat card, riser, cable"),
+    HealthCheck("hca.health", "HCAs", "no NIC's firmware failed since boot, none stopped sending", "update its firmware, reset it"),
+    HealthCheck("port.flaps", "ports", "links stay up", "clean or replace cable and transceiver, inspect the switch's port"),
+    HealthCheck("port.optics", "transceivers", "temperature, voltage, bias and power are within its own limits", "clean the fibre; cool "
+                "or replace the module"),
+    HealthCheck("port.ber", "ports", "less than one bit in 10^12 is wrong after FEC; few recoveries", "clean the fibre, replace it", MINOR),
+    HealthCheck("qos.storm", "ports", "the NIC never gave up pausing; no pause of 200 ms when measured", "inspect PCIe and memory", MINOR),
+    HealthCheck("port.cable", "ports", "ports of one speed have one kind of cable", "compare it with the cabling plan", MINOR),
+    HealthCheck("port.errors", "ports", "few errors of the link in an hour (the agent's)", "clean or replace cable and transceiver", MINOR),
+    HealthCheck("port.fec", "ports", "ports of one speed have one FEC", "ethtool --set-fec auto on both ends", MINOR),
+    HealthCheck("node.machine_check", "CPUs", "no machine check since boot", "the BMC's log and rasdaemon name the part"),
+    HealthCheck("node.memory", "memory", "no uncorrected error of memory", "replace the DIMM that EDAC names"),
+    HealthCheck("node.oom", "memory", "the kernel killed nothing for lack of memory", "look for the job that needs more memory", MINOR),
+    HealthCheck("node.hung", "processes", "nothing hung in the kernel since boot", "the stack in the kernel's log says in what", MINOR),
+    HealthCheck("node.stuck", "processes", "no process waits on a GPU, an HCA or NFS without an end", "reboot where it stays", MINOR),
+    HealthCheck("node.disk", "disks", "/, /var and /tmp take writes; no file system gave up", "drain, smartctl, free room"),
+    HealthCheck("node.nfs", "NFS", "every NFS server answers", "inspect the server and the way to it"),
+    HealthCheck("node.clock", "clock", "synchronised", "inspect chrony or systemd-timesyncd", MINOR),
 )
 BY_CHECK = {row.check: row for row in CHECKS}

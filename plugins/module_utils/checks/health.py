@@ -14,12 +14,14 @@ from ..catalogue.xids import XIDS, judged_xid
 from ..formats.text import first_of
 from ..rules.comparisons import Inspection, VerdictSubject, verdict
 from ..types import Verdict
-from .health_gpu import gpu_looked, gpu_signs
-from .health_signs import Sign, gpu_subject
+from .health_gpu import Sign, gpu_looked, gpu_signs, gpu_subject
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
 BY_EVENT = {rule.event: rule for rule in RULES}
 HOUR, LATEST = 3600.0, 1e11  # seconds
+BIT_ERRORS = 1e-12  # the share of wrong bits after FEC that a link may have: InfiniBand vol. 2; IEEE 802.3
+# A day: the limits that infiniband-diags (ibcheckerrors) has for totals of any age.
+RECOVERIES = {"link_error_recovery": 10, "local_link_integrity_errors": 10, "excessive_buffer_overrun_errors": 10}
 APPLY_SECONDS = 600.0  # before a restore point's last change: our own apply may have moved links
 # What the log alone can pass; of PCIe, memory and the like counters must have been read too.
 FROM_LOG = ("gpu.xid", "gpu.sxid", "hca.health", "port.flaps", "node.machine_check", "node.oom", "node.hung", "node.disk")
@@ -35,6 +37,7 @@ class Node(NamedTuple):
     recovery: Dict[str, Optional[str]]
     hours: int
     container: bool
+    links: Mapping[Tuple[Any, Any], Mapping[str, Any]]  # ports by HCA and number
 
     def subject(self, pci: str) -> Tuple[Optional[str], str]:
         """(HCA, text) of a PCI function."""
@@ -58,13 +61,19 @@ def health_verdicts(name: str, facts: Mapping[str, Any], health: Mapping[str, An
     """``switched``: whether the node has NVSwitches."""
     node = _node(facts, health)
     signs, looked = log_signs(node)
-    signs += aer_signs(node) + memory_signs(node) + port_signs(node) + node_signs(node) + gpu_signs(facts, health)
+    signs += aer_signs(node) + memory_signs(node) + port_signs(node) + bit_signs(node) + node_signs(node) + gpu_signs(facts, health)
+    ports, processes = health.get("ports") or [], health.get("processes") or {}
+    wrong = [_bit_errors(node, place) for place, link in node.links.items() if link.get("state") == "ACTIVE"]
     looked += [check for check, there in (
         ("pci.aer", (health.get("aer") or {}).get("read")), ("node.memory", health.get("memory")),
         ("node.nfs", (health.get("mounts") or {}).get("asked")), ("node.clock", health.get("clock") is not None),
-        ("port.optics", any((port.get("module") or {}).get("limits") for port in health.get("ports") or [])),
-        ("port.fec", len([port for port in health.get("ports") or [] if port.get("fec")]) > 1),
-    ) if there]
+        ("port.optics", any(_module(port, "limits") for port in ports)),
+        ("port.fec", len([port for port in ports if port.get("fec")]) > 1),
+        ("port.cable", len([port for port in ports if _module(port, "kind")]) > 1),
+        ("port.ber", wrong and None not in wrong),
+        ("qos.storm", any(port.get("pause_storms") is not None for port in ports)),
+        ("node.stuck", processes), ("gpu.jobless", processes.get("schedulers") and node.recovery),
+    ) if there and check not in (processes.get("unseen") or [])]
     looked += gpu_looked(facts, health)
     return verdicts_of(name, [sign for sign in signs if _own(sign, node)],
                        [check for check in dict.fromkeys(looked) if _concerned(check, node, switched)])
@@ -91,7 +100,8 @@ def _node(facts: Mapping[str, Any], health: Mapping[str, Any]) -> Node:
              for address in (device.get("link") or {}).get("path") or []]
     recovery = {gpu["pci"]: gpu.get("recovery") for gpu in (health.get("gpu") or {}).get("gpus") or []}
     return Node(health, hcas, gpus, list(hcas) + list(gpus) + above, recovery, health.get("up_hours") or 0,
-                facts.get("virtual") == "container")
+                facts.get("virtual") == "container",
+                {(hca.get("name"), port.get("number")): port for hca in facts.get("hcas") or [] for port in hca.get("ports") or []})
 
 
 def verdicts_of(node: str, signs: Sequence[Sign], looked: Sequence[str]) -> List[Verdict]:
@@ -239,23 +249,59 @@ def memory_signs(node: Node) -> List[Sign]:
 def port_signs(node: Node) -> List[Sign]:
     found = []
     ports = node.health.get("ports") or []
-    usual = _most([port.get("fec") for port in ports])
     for port in ports:
+        like = [other for other in ports if _speed(node, other) == _speed(node, port)]
         hca, subject = port.get("hca"), "%s (%s)" % (port.get("hca"), port.get("netdev"))
-        for value in (port.get("module") or {}).get("values") or []:
+        for value in _module(port, "values") or []:
             status, limit = beyond(value, port["module"]["limits"].get(value["kind"]) or {})
             if status:
                 lane = " of lane %d" % value["lane"] if value["lane"] else ""
                 found.append(Sign("port.optics", subject, hca, status, "%s %g" % (value["kind"], value["value"]), "%s%s is %g, %s" % (
                     value["kind"].replace("_", " "), lane, value["value"], limit)))
-        if usual and port.get("fec") not in (None, usual):
-            text = "its FEC is %s, that of most ports here %s" % (port["fec"], usual)
-            found.append(Sign("port.fec", subject, hca, "warn", port["fec"], text))
+        kind, length = _module(port, "kind"), " and %s long" % _module(port, "length") if _module(port, "length") else ""
+        for check, what, own, usual in (
+            ("port.fec", "FEC is %s" % port.get("fec"), port.get("fec"), _most([other.get("fec") for other in like])),
+            ("port.cable", "cable is of kind %s%s" % (kind, length), kind, _most([_module(other, "kind") for other in like])),
+        ):
+            if own and usual and own != usual:
+                found.append(Sign(check, subject, hca, "warn", own, "its %s, that of most ports of its speed %s" % (what, usual)))
+        if port.get("pause_storms"):
+            text = "%d times since it started the NIC paused the switch so long that it gave up pausing" % port["pause_storms"]
+            found.append(Sign("qos.storm", subject, hca, "warn", str(port["pause_storms"]), text))
         downs = port.get("carrier_downs") or 0
         expected = 2 * (1 + len(node.health.get("applies") or []))  # a boot and each apply may take a link down, and once more for its peer
         if downs - expected >= FLAPS_A_DAY * max(node.hours, 24) / 24 and node.hours:
             found.append(Sign("port.flaps", subject, hca, "warn", "%d downs" % downs, "its carrier was lost %d times in %d hours" % (
                 downs, node.hours)))
+    return found
+
+
+def _module(port: Mapping[str, Any], name: str) -> Any:
+    return (port.get("module") or {}).get(name)
+
+
+def _speed(node: Node, port: Mapping[str, Any]) -> Any:
+    return node.links.get((port.get("hca"), port.get("port")), {}).get("rate_gbps")
+
+
+def _bit_errors(node: Node, place: Tuple[Any, Any]) -> Optional[int]:
+    """What a port could not correct since its counters began: at the latest with the boot, so that a share of the time since is too low."""
+    blocks = [port.get("uncorrectable_blocks") for port in node.health.get("ports") or [] if (port.get("hca"), port.get("port")) == place]
+    known = [count for count in blocks + [(node.links[place].get("counters") or {}).get("symbol_error")] if count is not None]
+    return max(known) if known else None
+
+
+def bit_signs(node: Node) -> List[Sign]:
+    """Only what a total can prove: over a day at least, as a NIC may keep its counters over a reboot."""
+    found, days = [], max(node.hours, 24) / 24.0
+    for place, link in node.links.items():
+        counters, bits = link.get("counters") or {}, (link.get("rate_gbps") or 0) * 1e9 * days * 24 * HOUR
+        beyond_limit = {name: counters[name] for name, most in RECOVERIES.items() if (counters.get(name) or 0) > most * days}
+        wrong = _bit_errors(node, place) or 0
+        if bits and wrong > BIT_ERRORS * bits:
+            beyond_limit["errors that FEC could not correct"] = wrong
+        found += [Sign("port.ber", "%s port %s" % place, str(place[0]), "warn", str(count), "%s: %d since boot" % (name, count))
+                  for name, count in beyond_limit.items() if link.get("state") == "ACTIVE"]
     return found
 
 
@@ -286,6 +332,11 @@ def node_signs(node: Node) -> List[Sign]:
              for disk in health.get("disks") or []]
     found += [Sign("node.nfs", point, None, "fail", "no answer", "%s does not answer in 5 s" % point)
               for point in (health.get("mounts") or {}).get("silent") or []]
+    processes = health.get("processes") or {}
+    found += [Sign("node.stuck", "process %d" % row["pid"], None, "warn", row["waits"], "%s does not come back from the kernel's %s" % (
+        row["name"], row["waits"])) for row in processes.get("stuck") or []]
+    found += [Sign("gpu.jobless", gpu_subject(row["gpu"]), None, "warn", row["name"], "process %d (%s) of a login holds it, in no job" % (
+        row["pid"], row["name"])) for row in processes.get("jobless") or []]
     if health.get("clock") is False:
         found.append(Sign("node.clock", "clock", None, "warn", "not synchronised", "the clock is not synchronised"))
     return found

@@ -5,13 +5,28 @@ A GPU is held against its own limits and against the node's other GPUs of its ki
 ``gpu_recovery_action`` comes first: where it says None, an error that it got over only warns.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..catalogue.xids import ASKS_NOTHING
-from .health_signs import Sign, gpu_subject
 
 TIMED_OUT, NOT_THERE = 124, 127
 SLOWED = {"hw_power_brake_slowdown": "the power brake is on", "hw_slowdown": "hardware slowdown is on"}
+
+
+class Sign(NamedTuple):
+    """Of bad health. ``found``: in a word or two. ``todo``: where it is other than what the catalogue says of the check."""
+
+    check: str
+    subject: str
+    hca: Optional[str]
+    status: str
+    found: str
+    text: str
+    todo: str = ""
+
+
+def gpu_subject(pci: str) -> str:
+    return "GPU %s" % pci
 
 
 def gpu_signs(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Sign]:
@@ -27,7 +42,7 @@ def gpu_signs(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Sign]
         like = [other for other in gpu["gpus"] if other["name"] == row["name"]]
         for judge in JUDGES:
             found += judge(row, like)
-    return found + _nvlink_signs(facts)
+    return found + _nvlink_signs(facts) + _dcgm_signs(gpu)
 
 
 # What every GPU must have told, so that a check can pass.
@@ -38,7 +53,7 @@ TOLD = {"gpu.recovery": "recovery", "gpu.ecc": "volatile_uncorrected", "gpu.rema
 def gpu_looked(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[str]:
     gpu = health.get("gpu") or {}
     found = [check for check, name in TOLD.items() if all(row[name] is not None for row in gpu["gpus"])] if gpu.get("answered") else []
-    found += ["gpu.answers"] if gpu.get("answered") else []
+    found += [check for check, name in (("gpu.answers", "answered"), ("gpu.dcgm", "dcgm")) if gpu.get(name)]
     return found + (["gpu.nvlink"] if all(row.get("nvlinks") for row in facts.get("gpus") or [{}]) else [])
 
 
@@ -165,3 +180,13 @@ def _nvlink_signs(facts: Mapping[str, Any]) -> List[Sign]:
                 text = "%d NVLinks are up, %d on others of its kind" % (up, best)
                 found.append(_sign("gpu.nvlink", gpu["pci"], "fail", "%d links" % up, text))
     return found
+
+
+def _dcgm_signs(gpu: Mapping[str, Any]) -> List[Sign]:
+    """Where every GPU says itself that it needs nothing, DCGM's failure only warns."""
+    dcgm = gpu.get("dcgm") or {"overall": "Healthy"}
+    if dcgm["overall"] == "Healthy":
+        return []
+    well = dcgm["overall"] == "Warning" or all(row.get("recovery") == ASKS_NOTHING for row in gpu["gpus"])
+    text = "DCGM says %s of %s" % (dcgm["overall"], ", ".join(dcgm["incidents"][:3]) or "the node's GPUs")
+    return [Sign("gpu.dcgm", "GPUs", None, "warn" if well else "fail", dcgm["overall"], text)]

@@ -8,7 +8,7 @@ count, no entities that matter. What a driver has not, or says as N/A, is None.
 import re
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ..formats.outside import number, whole
+from ..formats.outside import json_object, list_or_empty, mapping, number, whole
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import pci_address, token
 from ..host.host import Host
@@ -18,10 +18,13 @@ from .nvidia_smi import GPU_LINE, PERSISTENCE, query
 
 QUERY = ("nvidia-smi", "-q", "-x")
 ERRORS = ("nvidia-smi", "nvlink", "-e")
+DCGM = ("dcgmi", "health", "-g", "0", "-c", "-j")  # what its daemon has seen of all GPUs; it sets and starts nothing
+DCGM_WORDS = ("Healthy", "Warning", "Failure")
+PROCESS = "processes/process_info/"
 SECONDS = 5.0
 TIMED_OUT, NOT_THERE = 124, 127
 DENIED = "Insufficient Permissions"
-GPUS, DEPTH, ELEMENTS = 64, 16, 200000
+GPUS, PIDS, DEPTH, ELEMENTS = 64, 64, 16, 200000
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9_]{0,79})(?: id=\"([0-9A-Fa-f:.]{1,20})\")?(/?)>([^<]{0,200})")
 _UNIT = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?)(?: ?(?:C|W|us))?\Z")
 _NUMBERS = {  # our name -> places in the answer, the newest driver's first
@@ -78,7 +81,8 @@ def observe_gpu_health(host: Host, gpus: Sequence[Gpu], facts: Sequence[Dict[str
         errors = nvlink_errors(host.run(ERRORS, SECONDS).out)
         for gpu in found:
             gpu["nvlink_errors"] = errors.get(gpu["uuid"])
-    return {"rc": answer.rc, "answered": bool(found), "denied": DENIED in said, "why": why, "driven": driven, "gpus": found}
+    dcgm = dcgm_health(host.run(DCGM, SECONDS).out) if found and host.which(DCGM[0]) is not None else None
+    return {"rc": answer.rc, "dcgm": dcgm, "answered": bool(found), "denied": DENIED in said, "why": why, "driven": driven, "gpus": found}
 
 
 def gpus_of(text: str) -> List[Dict[str, Any]]:
@@ -107,7 +111,12 @@ def _elements(text: str) -> Iterator[Tuple[str, Dict[str, str]]]:
             path = path[:path.index(name)] if name in path else path
         elif address and not empty:
             path.append(name)
-            values.setdefault("/".join(path), inside.strip())
+            place = "/".join(path)
+            if place == PROCESS + "pid":
+                values["pids"] = "%s %s" % (values.get("pids", ""), inside.strip())
+            elif place == PROCESS + "type" and inside.strip() == "G":  # draws on a screen, and computes nothing
+                values["pids"] = values.get("pids", "").rpartition(" ")[0]
+            values.setdefault(place, inside.strip())
 
 
 def gpu_row(pci: str, values: Dict[str, str]) -> Dict[str, Any]:
@@ -125,6 +134,7 @@ def gpu_row(pci: str, values: Dict[str, str]) -> Dict[str, Any]:
         words = [values.get(place) for place in places]
         gpu[name] = True if "Yes" in words else False if "No" in words else None
     states = [(name, first(places)) for name, places in _REASON_PLACES]
+    gpu["pids"] = [pid for pid in map(whole, values.get("pids", "").split()[:PIDS]) if pid is not None]
     gpu["held_back"] = [name for name, state in states if state == "Active"] if any(state for _name, state in states) else None
     return gpu
 
@@ -149,3 +159,18 @@ def nvlink_errors(text: str) -> Dict[str, Dict[str, int]]:
             kind = errors.group(1).lower()
             current[kind] = current.get(kind, 0) + int(errors.group(2))
     return found
+
+
+def dcgm_health(text: str) -> Optional[Dict[str, Any]]:
+    """``overall`` and, of each part with an incident, its text; None where DCGM does not run, or nobody has set its watches."""
+    body = mapping((json_object(text) or {}).get("body"))
+    overall = mapping(body.get("Overall Health")).get("value")
+    if overall not in DCGM_WORDS:
+        return None
+    found: List[str] = []
+    for group, parts in sorted(body.items()):
+        for name, part in sorted(mapping(mapping(parts).get("children")).items()):
+            systems = mapping(mapping(mapping(mapping(part).get("children")).get("Errors")).get("children"))
+            texts = [str(text) for said in systems.values() for text in list_or_empty(mapping(said).get("overflow"))]
+            found.append(one_line("%s %s: %s" % (group, name, " ".join(texts)), 200))
+    return {"overall": overall, "incidents": found[:GPUS]}

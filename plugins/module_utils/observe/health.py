@@ -18,7 +18,7 @@ from .devices import attribute, pci_attribute
 from .gpu_health import TIMED_OUT, observe_gpu_health
 from .kernel_log import observe_log
 from .link_health import observe_ports
-from .processes import boot_time
+from .processes import boot_time, observe_processes
 
 SECONDS = 5.0
 EDAC = "/sys/devices/system/edac/mc"
@@ -36,12 +36,14 @@ HARMLESS = "UnsupReq"  # what a bus scan provokes: advisory, and on healthy mach
 def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> Dict[str, Any]:
     """``facts``: those already observed of the same node: gpus, hcas."""
     container = identity.virtual == "container"
+    gpu = observe_gpu_health(host, identity.gpus, facts.get("gpus") or [])
     return {
         "boot": boot_time(host),
         "up_hours": up_hours(host),
         "applies": [int(when) for when in (host.mtime("%s/%s" % (RESTORE, name)) for name in host.listdir(RESTORE)[-RUNS:]) if when],
         "log": observe_log(host),
-        "gpu": observe_gpu_health(host, identity.gpus, facts.get("gpus") or []),
+        "gpu": gpu,
+        "processes": None if container else observe_processes(host, (gpu or {}).get("gpus") or []),
         "ports": observe_ports(host, facts.get("hcas") or []),
         "aer": observe_aer(host, facts),
         "memory": [] if container else observe_memory(host),

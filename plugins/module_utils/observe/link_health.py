@@ -19,6 +19,7 @@ ETHTOOL = "ethtool"
 SECONDS = 5.0
 TIMED_OUT = 124
 PORTS, LANES, OUTPUT = 16, 16, 64 * 1024
+STORMY = "mlx5_core"  # the driver that counts the storms of its pauses
 DRIVERS = ("mlx5_core", "mlx4_core", "bnxt_en", "ice", "i40e", "irdma", "ionic", "bnxt_re")
 # A value of ethtool -m, its name here, and how its thresholds are called there.
 _VALUES = (("Module temperature", "temperature", "Module temperature"), ("Module voltage", "voltage", "Module voltage"),
@@ -30,6 +31,7 @@ _LIMITS = ("high alarm", "low alarm", "high warning", "low warning")
 _CHANNEL = re.compile(r"^(.{4,60}?) ?\((?:Channel|Chan) ([0-9]{1,2})\)$")
 _AMOUNT = re.compile(r"(-?[0-9]{1,9}(?:\.[0-9]{1,6})?) (?:degrees C|V|mA|mW)\b")
 _FEC = re.compile(r"^Active FEC encodings?: {0,8}([A-Za-z0-9 ]{1,40})$", re.MULTILINE)
+_STORMS = re.compile(r"^ {0,8}tx_pause_storm_error_events: ([0-9]{1,18})$", re.MULTILINE)
 _BLOCKS = re.compile(r"^ {0,4}uncorrectable_blocks: ([0-9]{1,18})$", re.MULTILINE)
 
 
@@ -44,10 +46,13 @@ def observe_ports(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Dict[st
         if hca.get("driver") not in DRIVERS or (hca.get("link") or {}).get("virtual_function"):
             continue
         answers, module, fec, blocks = _asked(host, netdev) if answers else (False, None, None, None)
+        told = host.run((ETHTOOL, "-S", netdev), SECONDS) if answers and hca["driver"] == STORMY else None
+        storms = _STORMS.search(told.out) if told is not None and told.ok else None
         downs = integer(attribute(host, "%s/%s/carrier_down_count" % (CLASS_NET, netdev)))
-        if (module, fec, blocks, downs) != (None, None, None, None):
+        if (module, fec, blocks, downs, storms) != (None, None, None, None, None):
             found.append({"hca": hca.get("name"), "port": port.get("number"), "netdev": netdev, "module": module, "fec": fec,
-                          "uncorrectable_blocks": blocks, "carrier_downs": downs})
+                          "uncorrectable_blocks": blocks, "carrier_downs": downs,
+                          "pause_storms": int(storms.group(1)) if storms is not None else None})
     return found
 
 
@@ -87,9 +92,18 @@ def module_of(text: str) -> Optional[Dict[str, Any]]:
             values.append({"kind": what, "lane": int(lane.group(2)) if lane is not None else 0, "value": amount})
     length = next((fields[name] for name in ("Cable assembly length", "Length (Copper or Active cable)") if name in fields), None)
     return {"vendor": token(fields.get("Vendor name")), "part": token(fields.get("Vendor PN")), "serial": token(fields.get("Vendor SN")),
-            "length": token(length), "technology": token(fields.get("Transmitter technology")), "values": values, "limits": limits}
+            "kind": _kind(fields), "length": token(length),
+            "technology": token(fields.get("Transmitter technology")), "values": values, "limits": limits}
 
 
 def _amount(text: Optional[str]) -> Optional[float]:
     match = _AMOUNT.match(text or "")
     return number(match.group(1)) if match is not None else None
+
+
+def _kind(fields: Mapping[str, str]) -> Optional[str]:
+    """By what it sends with and what it ends in (SFF-8024, table 4-3): many a copper cable has no separable connector either."""
+    sends, ends = fields.get("Transmitter technology", ""), fields.get("Connector", "")
+    if "opper" in sends + ends:
+        return "copper cable"
+    return "active optical cable" if "No separable connector" in ends else "optical transceiver" if sends or ends else None

@@ -1,12 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""When a process and the node itself began, as the kernel says it; whether a unit of systemd is there, and whether it runs."""
+"""When a process and the node itself began, as the kernel says it; whether a unit of systemd is there, and whether it runs; and of all
+processes by one ``ps``: which wait on a device, and which hold a GPU outside every job."""
 
 import re
-from typing import Optional, Union
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
 
+from ..formats.program_output import one_line
 from ..host.host import Host
 
 UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+FIELDS = "pid=,stat=,wchan:32=,comm="
+SECONDS, PAUSE, SUSPECTS = 5.0, 2.0, 64
+SCHEDULERS = ("slurmd", "kubelet", "k3s-server", "k3s-agent")
+_PROCESS = re.compile(r" {0,10}([0-9]{1,10}) ([A-Z])[^ ]{0,8} {1,8}([^ ]{1,64}) {1,40}([^ ].{0,80})")
+# Functions of the drivers of GPUs and HCAs, of RDMA and NFS, as a process's wchan names them.
+_DEVICE = re.compile(r"_?nv(?!me)|rm_|uvm_|os_acquire|mlx[45]_|ib_|rdma_|uverbs|ucma_|nfs|rpc_wait")
+_JOB = re.compile("slurm|kubepods|docker|libpod|podman|containerd|crio")
+SWITCHES = re.compile(r"^voluntary_ctxt_switches:\s{0,8}([0-9]{1,18})$", re.MULTILINE)
 _BOOT = re.compile(r"^btime ([0-9]{1,18})$", re.MULTILINE)
 
 
@@ -35,3 +46,53 @@ def unit_active(host: Host, unit: str) -> Optional[bool]:
     """None when there is no such unit, or nobody to ask."""
     answer = host.run(("systemctl", "is-active", unit)).out.strip() if unit_installed(host, unit) else ""
     return answer == "active" if answer else None
+
+
+class Process(NamedTuple):
+    """``waits``: the kernel's function that it is in; "-" where it runs, or nobody may know."""
+
+    pid: int
+    state: str
+    waits: str
+    name: str
+
+
+def processes_of(text: str) -> List[Process]:
+    found = [_PROCESS.match(line) for line in text.splitlines()]
+    return [Process(int(row.group(1)), row.group(2), row.group(3), one_line(row.group(4), 40)) for row in found if row is not None]
+
+
+def observe_processes(host: Host, gpus: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+    """``schedulers``: whose daemon runs; ``stuck``: see there; ``jobless``: logins' processes on ``gpus`` beside one; ``unseen``:
+    checks of which something is hidden from this user. None without ps."""
+    running = processes_of(host.run(("ps", "-eo", FIELDS), SECONDS).out)
+    if not running:
+        return None
+    names = {process.pid: process.name for process in running}
+    schedulers = sorted(set(SCHEDULERS) & set(names.values()))
+    groups = {pid: host.read("/proc/%d/cgroup" % pid, 65536) or "" for gpu in gpus for pid in gpu["pids"] if schedulers and pid in names}
+    jobless = [{"gpu": gpu["pci"], "pid": pid, "name": names[pid]} for gpu in gpus for pid in gpu["pids"]
+               if "/user.slice/" in groups.get(pid, "") and not _JOB.search(groups[pid])]
+    unseen = [check for check, hidden in (
+        ("node.stuck", any(process.state == "D" and process.waits == "-" for process in running)),
+        ("gpu.jobless", any(pid not in names for gpu in gpus for pid in gpu["pids"]))) if hidden]
+    return {"schedulers": schedulers, "stuck": stuck(host, running), "jobless": jobless, "unseen": unseen}
+
+
+def stuck(host: Host, running: Sequence[Process]) -> List[Dict[str, Any]]:
+    """What waits on a device in a function of its driver, both times of two looks, and did not run between them: who is only busy does."""
+    first = {process.pid: (process.waits, _switches(host, "/proc/%d/status" % process.pid))
+             for process in running if process.state == "D" and _DEVICE.match(process.waits)}
+    if not first:
+        return []
+    if host.live:
+        time.sleep(PAUSE)
+    # By other names than before: one inspection asks for each file and command once.
+    again = processes_of(host.run(("ps", "-o", FIELDS, "-p", ",".join(map(str, sorted(first)[:SUSPECTS]))), SECONDS).out)
+    return [{"pid": process.pid, "name": process.name, "waits": one_line(process.waits, 40)} for process in again if process.state == "D"
+            and first.get(process.pid) == (process.waits, _switches(host, "/proc/%d/task/%d/status" % (process.pid, process.pid)))]
+
+
+def _switches(host: Host, path: str) -> Optional[str]:
+    found = SWITCHES.search(host.read(path, 65536) or "")
+    return found.group(1) if found is not None else None

@@ -13,7 +13,7 @@ from ..formats.outside import is_digits
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND
 from .flight_recorder import VARIABLES, recorded
-from .processes import boot_time
+from .processes import SWITCHES, boot_time
 from .traffic_counters import hca_counters
 
 LOOKS = 6  # with five pauses between them
@@ -35,7 +35,6 @@ COUNTERS = ("port_xmit_data", "port_rcv_data", "port_xmit_wait", "symbol_error",
 _INODE = re.compile(r"socket:\[([0-9]{1,20})\]")
 _INO = re.compile(r" ino:([0-9]{1,18})\b")
 _BYTES = re.compile(r" bytes_(?:acked|received):([0-9]{1,18})\b")
-_SWITCHES = re.compile(r"^voluntary_ctxt_switches:\s{0,8}([0-9]{1,18})$", re.MULTILINE)
 _XID = re.compile(r"^\[ *([0-9]{1,12})\.[0-9]{1,9}\] (NVRM: Xid \([^()]{1,40}\): [0-9]{1,4}.{0,200})")
 
 
@@ -141,7 +140,7 @@ def look(host: Host, worker: Process, table: Optional[Table], inodes: Optional[L
         return {"state": "X"}
     threads = ["%s/task/%s" % (base, name) for name in host.listdir(base + "/task")[:THREADS]]
     ran = [word for thread in threads for word in (host.line(thread + "/schedstat") or "").split()[:2] if is_digits(word)]
-    switches = _SWITCHES.search(host.read(base + "/status", 65536) or "")
+    switches = SWITCHES.search(host.read(base + "/status", 65536) or "")
     return {
         "at": time.monotonic(), "state": fields[1], "wchan": host.line(base + "/wchan") or "", "user": int(fields[12]),
         "system": int(fields[13]), "ran": sum(map(int, ran)), "switches": int(switches.group(1)) if switches is not None else 0,

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.checks import BY_CODE, OTHERS
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import COLUMNS, LINES, document, node_lines
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.next_command import COMMANDS, next_command
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.next_command import next_command
 from railwright.exitcodes import ExitCode
 
 
@@ -68,7 +69,7 @@ def test_the_next_command_names_what_it_is_about() -> None:
     assert next_command(item("pci.link_speed", "fail", subject="GPU 0000:3b:00.0")) == "sudo lspci -vv -s 0000:3b:00.0"
     assert next_command(item("gpu.ecc", "fail", subject="GPU 0000:3b:00.0")) == "nvidia-smi -q -i 0000:3b:00.0"
     assert next_command(item("gpu.count", "fail", subject="GPUs")) == "nvidia-smi -q"
-    assert next_command(item("quite.new", "fail")) == COMMANDS[0][1]
+    assert next_command(item("quite.new", "fail")) == OTHERS
 
 
 @pytest.mark.parametrize("hca", ["mlx5_0; rm -rf /", "$(reboot)", "-x y", "a" * 100, "\x1b[2J"])
@@ -79,8 +80,8 @@ def test_a_device_with_a_strange_name_is_in_no_command(hca: str) -> None:
 
 
 def test_no_command_has_a_blank_left_over() -> None:
-    for prefix, _command in COMMANDS:
-        command = next_command(item(prefix or "x.y", "fail"))
+    for code in (*BY_CODE, "x.y"):
+        command = next_command(item(code, "fail"))
         assert "{" not in command.replace("{print", "")
         assert "  " not in command
         assert not command.endswith(("-d", "-i", "-s", " "))

@@ -22,7 +22,30 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import Inspection, inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import CRITICAL, Verdict
-from health_faults import FAULTS, NIC, PORT, UP_SECONDS, XID, Fault, fec, flaps, log, module, older, put, smi, xid
+from health_faults import (
+    FAULTS,
+    NIC,
+    NVIDIA,
+    PORT,
+    SESSION,
+    UP_SECONDS,
+    XID,
+    Fault,
+    cables,
+    fec,
+    fec_errors,
+    flaps,
+    holder,
+    log,
+    module,
+    older,
+    port_counter,
+    processes,
+    put,
+    rails,
+    smi,
+    xid,
+)  # fmt: skip
 from node_trees import NODES
 from profile_trees import Tree, spec_of
 
@@ -252,6 +275,76 @@ def test_hostile_lines_are_bounded() -> None:
     ]
     found = kernel_log.events_of(kernel_log.lines_of("".join(lines) * 20))
     assert [(event["number"], event["count"], len(event["text"]) <= kernel_log.TEXT) for event in found] == [(79, 20, True)]
+
+
+@pytest.mark.parametrize(("group", "daemon", "kind"), [
+    ("/system.slice/slurmstepd.scope/job_7/step_0/user/task_0", "slurmd", "C"), ("/user.slice/user-1.slice/libpod-1.scope", "slurmd", "C"),
+    ("/kubepods.slice/kubepods-burstable.slice/cri-containerd-1.scope", "kubelet", "C"), ("/system.slice/mps.service", "slurmd", "M+C"),
+    (SESSION, "sshd", "C"), (SESSION, "slurmd", "G"), ("", "slurmd", "C"),
+])  # fmt: skip
+def test_who_may_hold_a_gpu(group: str, daemon: str, kind: str, node: Make) -> None:
+    """Jobs, pods, containers, services, a screen; and anybody where no scheduler's daemon runs: then nothing is said of it."""
+    tree = node()
+    holder(group, daemon, kind)(tree)
+    assert [item.status for item in judged(tree) if item.check == "gpu.jobless"] == ["pass"] * (daemon != "sshd")
+    assert bad(judged(tree)) == []
+
+
+@pytest.mark.parametrize(("path", "text"), [
+    ("/proc/4711/status", "voluntary_ctxt_switches:\t92\n"),
+    ("/cmd/ps_-o_pid=,stat=,wchan:32=,comm=_-p_4711", f"   4711 Sl   {NVIDIA} python3\n"),
+    ("/cmd/ps_-o_pid=,stat=,wchan:32=,comm=_-p_4711", f"   4711 Dl   {'uvm_api_free':32} python3\n"),
+    ("/cmd/ps_-o_pid=,stat=,wchan:32=,comm=_-p_4711", ""),
+])  # fmt: skip
+def test_who_waits_only_once_is_busy(path: str, text: str, node: Make) -> None:
+    """It ran between, runs now, waits in something else, or has ended."""
+    tree = node()
+    processes(f"   4711 Dl   {NVIDIA} python3")(tree)
+    tree.put(path, text)
+    assert [(item.check, item.status) for item in judged(tree) if item.check == "node.stuck"] == [("node.stuck", "pass")]
+
+
+def test_who_waits_for_a_disk_is_not_asked_twice(node: Make) -> None:
+    tree = node()
+    processes(f"   4711 D    {'nvme_wait_freeze':32} fio", f"   4712 D    {'folio_wait_bit_common':32} cp")(tree)
+    (tree.root / "cmd/ps_-o_pid=,stat=,wchan:32=,comm=_-p_4711,4712").unlink()
+    assert [item.status for item in judged(tree) if item.check == "node.stuck"] == ["pass"]
+
+
+def test_what_is_hidden_from_the_user_does_not_pass(node: Make) -> None:
+    """What another's process waits in takes root; with hidepid ps does not list it."""
+    tree = node()
+    holder(SESSION)(tree)
+    processes("    900 Ssl  futex_wait_queue                 slurmd", "   4713 D    -                                x")(tree)
+    assert {item.check for item in judged(tree)} & {"node.stuck", "gpu.jobless"} == set()
+
+
+def test_ports_of_another_speed_may_have_other_cables(node: Make) -> None:
+    tree = node("doca8")
+    cables(tree)
+    fec("None")(tree)
+    port = next((tree.root / "sys/class/infiniband").glob(f"*/device/net/{PORT}")).parents[2].name
+    tree.put(f"/sys/class/infiniband/{port}/ports/1/rate", "25 Gb/sec (1X EDR)\n")
+    assert bad(judged(tree)) == []
+
+
+def test_few_errors_of_a_link_prove_nothing(node: Make) -> None:
+    """Nor do those of a port that is down, whose rate says nothing of what its counters saw."""
+    few, down, retrained = node(), node(), node("doca8")
+    port_counter("symbol_error", 30000)(few)
+    port_counter("link_error_recovery", 10)(few)
+    port_counter("symbol_error", 60000)(down)
+    put("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")(down)
+    fec_errors(30000)(retrained)
+    assert [bad(judged(tree)) for tree in (few, down, retrained)] == [[], [], []]
+    assert len(rails(retrained)) == 8
+
+
+@pytest.mark.parametrize("text", ["", "Error: Health watches not enabled. Please enable watches. \n", '{"body": 3}', "[]", "{" * 9999])
+def test_a_dcgm_that_says_nothing_is_no_verdict(text: str, node: Make) -> None:
+    tree = node()
+    tree.put("/cmd/dcgmi_health_-g_0_-c_-j", text)
+    assert "gpu.dcgm" not in {item.check for item in judged(tree)}
 
 
 def test_a_tree_of_nonsense_breaks_nothing(node: Make) -> None:

@@ -15,7 +15,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless im
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.alone import answer
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec as wish
-from repo import ROOT
 
 TREES = sorted(path.name for path in NODES.iterdir())
 # What each tree has wrong without anybody's wish.
@@ -56,11 +55,6 @@ def test_a_node_is_one_screen(name: str) -> None:
     assert max(map(len, lines)) < COLUMNS
     whole = "\n".join(shown(found, every=True))
     assert [item["check"] for item in found["verdicts"] if item["check"] not in whole] == []
-
-
-def test_every_check_of_which_a_wish_is_needed_exists() -> None:
-    table = (ROOT / "docs/reference/checks.md").read_text()
-    assert [check for check in NEEDS_WISH if f"| `{check}`" not in table] == []
 
 
 def changed(tmp_path: Path, name: str, files: dict[str, str]) -> list[dict[str, Any]]:
