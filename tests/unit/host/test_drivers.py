@@ -63,6 +63,6 @@ def test_who_does_not_tell_is_unknown(kernel: Kernel, netdev: str) -> None:
     assert drivers.Statistics(_pause).read(netdev) is None
 
 
-def test_a_real_interface_without_statistics_is_unknown_and_a_missing_library_none() -> None:
+def test_no_statistics_and_no_library() -> None:
     assert not drivers.Statistics(_pause).read("lo")
     assert drivers.library("libno-such-library.so.9") is None
