@@ -22,7 +22,7 @@ IO_MODULES = {"os", "io", "pathlib", "shutil", "subprocess", "socket", "tempfile
 PURE = re.compile(r"os\.path\.(basename|dirname|join|normpath)|socket\.(inet_(aton|ntoa|ntop|pton)|AF_INET6?)|signal\.SIG[A-Z0-9]+"
                   r"|io\.BytesIO"  # bytes that are in memory already
                   # types, and places of values of ours; the library itself is opened by DRIVERS
-                  r"|ctypes\.(c_[a-z]+|Structure|Union|byref|create_string_buffer)")
+                  r"|ctypes\.(c_[a-z_]+|Structure|Union|byref|create_string_buffer)")
 # Judged on captured facts and inventories alone; a Host has no business there.
 WITHOUT_HOST = ("catalogue/", "checks/", "spec/", "errors.py", "types.py")
 IO_CALLS = {"open", "exec", "eval", "compile", "input", "print", "__import__"}

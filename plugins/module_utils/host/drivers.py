@@ -53,7 +53,7 @@ class Statistics:
     def _names(self, netdev: str) -> Tuple[int, Dict[int, str]]:
         many = struct.unpack_from("=I", self._ask(netdev, struct.pack("=IIQI", GSSET_INFO, 0, 1 << SS_STATS, 0)), 16)[0]
         if many > MOST // 2:
-            return 0, {}
+            raise OSError("more statistics than there is room for")
         answer = self._ask(netdev, struct.pack("=III", GSTRINGS, SS_STATS, many) + SPARE * (STRING // 8))
         found: Dict[int, str] = {}
         for place in range(many):

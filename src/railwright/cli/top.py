@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from railwright.cli import console
 from railwright.cli.drift import expect_writable
 from railwright.cli.options import Format, Limit, OptionalInventory, option
 from railwright.exitcodes import ExitCode, InputError, combine
@@ -47,9 +48,9 @@ def command(
         raise InputError("HOST, --inventory and --replay exclude each other: name hosts, an inventory, or a recording")
     if limit is not None and not inventory:
         raise InputError("--limit is for --inventory")
-    live = sys.stdin.isatty() and sys.stdout.isatty() and form is Format.TEXT
+    live = sys.stdin.isatty() and sys.stdout.isatty() and not console.out().is_dumb_terminal and form is Format.TEXT
     if not live and seconds is None and replay is None and form is Format.TEXT:
-        raise InputError("there is no terminal; allowed: --for SECONDS, or --format json")
+        raise InputError("there is no terminal that can show it; allowed: --for SECONDS, or --format json")
     if record is not None:
         expect_writable(record, "--record")
     documents = replayed(replay, 1.0 if live else 0.0) if replay is not None else of_nodes(hosts or [], inventory, limit, form, seconds)

@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 import zlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ AGAIN_S = 10.0  # until a node that went away is asked again
 LOGINS = 64  # at once
 PERIOD = 1.0
 UNKNOWN_WAY = "railwright's own ssh cannot reach it ({}); run `railwright top` there"
-Follow = Callable[["Watched"], Awaitable[Heard]]  # Raises Unreachable, ByAnsible, Refused
+NOTHING: Mapping[str, Any] = {"rails": [], "gpus": [], "gpus_unknown": None}
 
 
 class Target(NamedTuple):
@@ -48,7 +48,7 @@ class Watched:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.status, self.message = "connecting", ""
-        self.view: dict[str, Any] = {"rails": [], "gpus": [], "gpus_unknown": None}
+        self.view = dict(NOTHING)
         self._last: dict[str, Any] | None = None
         self._heard = 0.0
 
@@ -62,20 +62,19 @@ class Watched:
         self.status, self.message = "ok", ""
 
     def gone(self, status: str, message: str) -> None:
-        self.status, self.message, self._last = status, message, None
-        self.view = {"rails": [], "gpus": [], "gpus_unknown": None}
+        self.status, self.message, self._last, self.view = status, message, None, dict(NOTHING)
 
     def document(self, now: float) -> dict[str, Any]:
         silent = now - self._heard
         if self.status == "ok" and silent > SILENT_S:
-            return {"status": "silent", "message": f"for {silent:.0f} s", "rails": [], "gpus": [], "gpus_unknown": None}
+            return {"status": "silent", "message": f"for {silent:.0f} s", **NOTHING}
         return {"status": self.status, "message": self.message, **self.view}
 
 
-async def documents(targets: Sequence[Target], seconds: float | None, follow: Follow | None = None) -> AsyncGenerator[dict[str, Any]]:
+async def documents(targets: Sequence[Target], seconds: float | None) -> AsyncGenerator[dict[str, Any]]:
     """One a second, for so many seconds or for ever."""
     nodes, ways = [Watched(target) for target in targets], Ways()
-    tasks = [asyncio.create_task(watch(node, follow or ways.follow)) for node in nodes]
+    tasks = [asyncio.create_task(watch(node, ways)) for node in nodes]
     begin = time.monotonic()
     number = 0
     try:
@@ -97,11 +96,11 @@ def document(nodes: Iterable[Watched]) -> dict[str, Any]:
     return found
 
 
-async def watch(node: Watched, follow: Follow) -> None:
+async def watch(node: Watched, ways: "Ways") -> None:
     """Until it is cancelled, or the node lies. One that went away is asked again."""
     while True:
         try:
-            heard = await follow(node)
+            heard = await ways.follow(node)
         except Unreachable as error:
             node.gone("unreachable", str(error))
         except ByAnsible as reason:
@@ -122,6 +121,7 @@ class Ways:
         self._connections, self._few = Connections(self._logins.config), asyncio.Semaphore(LOGINS)
 
     async def follow(self, node: Watched) -> Heard:
+        """Until its half ends. Raises Unreachable, ByAnsible, Refused."""
         spec, variables = node.target.spec, node.target.variables
         payload = Payload(code(), json.dumps({} if spec is None else spec.as_dict()).encode("ascii"), b'{"entry": "top"}')
         if variables is None:

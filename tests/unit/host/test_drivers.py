@@ -58,11 +58,17 @@ def test_more_queues_are_other_names(kernel: Kernel) -> None:
     assert statistics.read("eth1") == {"pauses_in": 24, "pauses_out": 27}
 
 
+def test_more_than_there_is_room_for_is_not_asked(kernel: Kernel) -> None:
+    kernel.names *= 3000
+    assert drivers.Statistics(_pause).read("eth1") is None
+    assert kernel.asked == 0
+
+
 @pytest.mark.parametrize("netdev", ["eth9", "é", ""])
 def test_who_does_not_tell_is_unknown(kernel: Kernel, netdev: str) -> None:
     assert drivers.Statistics(_pause).read(netdev) is None
 
 
-def test_a_real_interface_without_statistics_is_unknown_and_a_missing_library_none() -> None:
+def test_no_statistics_and_no_library() -> None:
     assert not drivers.Statistics(_pause).read("lo")
     assert drivers.library("libno-such-library.so.9") is None

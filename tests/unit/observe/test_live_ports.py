@@ -60,7 +60,7 @@ def test_names_of_drivers(tmp_path: Path, counters: dict[str, str], wanted: dict
     assert {name: found[name] for name in wanted} == wanted
 
 
-def test_a_port_that_was_never_active_is_none_of_ours_and_one_that_goes_down_stays(tmp_path: Path) -> None:
+def test_a_port_is_ours_once_it_was_active_and_stays_so(tmp_path: Path) -> None:
     base = port(tmp_path)
     port(tmp_path, "mlx5_1", state="1: DOWN")
     ports = Ports(TreeHost(str(tmp_path)), None)
