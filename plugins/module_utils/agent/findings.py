@@ -21,7 +21,7 @@ BAD = ("fail", "warn")
 OK, LINK, REFUSE = "ok", "link", "refuse"
 TEXT = 400  # characters
 MOST = 200  # findings that are kept; cured ones go first
-FLAPS, ERRORS = "port.flaps", "port.errors"
+FLAPS, ERRORS = "port.flaps", "port.growth"
 
 
 class News(NamedTuple):

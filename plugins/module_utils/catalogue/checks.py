@@ -153,7 +153,7 @@ SECTIONS: Dict[str, Tuple[Check, ...]] = {
                 "/sys/class/infiniband/{hca}/device/net) | grep -i pause"),
         _health("port.cable", "the node's other ports; SFF-8024", "copper, active optical, transceiver: differs from most; length is "
                 "only told", "one that was put in by mistake, or another reach", "sudo mlxlink -d {hca} -m"),
-        _health("port.errors", "infiniband-diags, error_thresholds", "10 of a kind in an hour; 100 of another's making", "packets "
+        _health("port.growth", "infiniband-diags, error_thresholds", "10 of a kind in an hour; 100 of another's making", "packets "
                 "are sent again, or lost", "sudo mlxlink -d {hca} -m"),
         _health("port.fec", "the node's other ports", "differs from most of its kind", "ends that disagree lose blocks or the link"),
         _health("node.machine_check", "kernel, x86 MCE and APEI", "uncorrected fails, corrected warns", "wrong results or a crash to come"),

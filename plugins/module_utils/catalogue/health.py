@@ -52,7 +52,7 @@ CHECKS: Tuple[HealthCheck, ...] = (
     HealthCheck("port.ber", "ports", "less than one bit in 10^12 is wrong after FEC; few recoveries", "clean the fibre, replace it", MINOR),
     HealthCheck("qos.storm", "ports", "the NIC never gave up pausing; no pause of 200 ms when measured", "inspect PCIe and memory", MINOR),
     HealthCheck("port.cable", "ports", "ports of one speed have one kind of cable", "compare it with the cabling plan", MINOR),
-    HealthCheck("port.errors", "ports", "few errors of the link in an hour (the agent's)", "clean or replace cable and transceiver", MINOR),
+    HealthCheck("port.growth", "ports", "few errors of the link in an hour (the agent's)", "clean or replace cable and transceiver", MINOR),
     HealthCheck("port.fec", "ports", "ports of one speed have one FEC", "ethtool --set-fec auto on both ends", MINOR),
     HealthCheck("node.machine_check", "CPUs", "no machine check since boot", "the BMC's log and rasdaemon name the part"),
     HealthCheck("node.memory", "memory", "no uncorrected error of memory", "replace the DIMM that EDAC names"),

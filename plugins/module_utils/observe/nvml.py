@@ -36,6 +36,7 @@ RECOVERY = (("recovery", 230),)  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
 ACTIONS = ("None", "Reset", "Reboot", "Drain P2P", "Drain and Reset")  # nvmlDeviceGpuRecoveryAction_t, in nvidia-smi's words
 MODES = ("Disabled", "Enabled")  # nvmlEnableState_t
 SLOWDOWN = 1  # nvmlTemperatureThresholds_t
+FABRIC_V2 = 0x02000024  # nvmlGpuFabricInfo_v2: its number, and the size of the struct
 BANDWIDTH = {1: "Degraded", 2: "Full"}  # NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW: the two lowest bits
 LINK_ERRORS = (("crc", 38), ("replay", 52), ("recovery", 59))  # NVML_FI_DEV_NVLINK_…_ERROR_COUNT_TOTAL
 
@@ -177,7 +178,7 @@ class Nvml:
         return (MODES[now.value & 1], MODES[later.value & 1]) if told else (None, None)
 
     def _bandwidth(self, device: Optional[Any]) -> Optional[str]:
-        room = Fabric(version=ctypes.sizeof(Fabric) | 2 << 24)
+        room = Fabric(version=FABRIC_V2)
         told = self._struct(device, "GpuFabricInfoV", room)
         return BANDWIDTH.get(told.health & 3) if told is not None else None
 

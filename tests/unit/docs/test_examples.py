@@ -80,7 +80,8 @@ def test_the_commands_are_found() -> None:
     """Or the test above would hold whatever the files say."""
     found = {Path(name).name: [argv[:3] for argv in commands(name)] for name in NAMES}
     assert {name: argvs for name, argvs in found.items() if argvs and name != "scheduling.md"} == {
-        "railwright-drift.service": [["drift", "-i", "site"]], "railwright-drift.cron": [["drift", "-i", "site"]],
+        "railwright-drift.service": [["drift", "-i", "site"]], "railwright-watch.service": [["watch", "-i", "site"]],
+        "railwright-drift.cron": [["drift", "-i", "site"]],
         "gitlab-ci.yml": [["drift", "-i", "."]], "github-workflow.yml": [["drift", "-i", "."]]}
     assert ["lint", "-i", "."] in found["scheduling.md"]
 
