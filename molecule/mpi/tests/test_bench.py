@@ -71,7 +71,10 @@ def acceptance(bench: Callable[..., Ended]) -> Ended:
 
 
 def test_acceptance_runs_what_the_nodes_have(acceptance: Ended) -> None:
-    assert acceptance.code == 0, acceptance.document["verdicts"]
+    # It validates first, and of these nodes only MPI's part was ever applied: that is all that may fail.
+    failed = {verdict["check"] for verdict in acceptance.document["verdicts"] if verdict["status"] == "fail"}
+    assert acceptance.code == 1
+    assert {check for check in failed if not check.startswith("config.")} <= {"node.memlock", "rail.device"}, failed
     assert [(run["collective"], run["group"], run["nodes"], run["ranks"], run["judged_busbw"]) for run in acceptance.runs] == [
         ("all_reduce", "node", ["node1"], 2, 50.0), ("all_reduce", "node", ["node2"], 2, 50.0),
         ("all_reduce", "across", ["node1", "node2"], 4, 50.0), ("all_reduce", "all", ["node1", "node2"], 4, 50.0),
@@ -87,7 +90,7 @@ def test_each_launch_had_its_own_hosts(acceptance: Ended, on: On) -> None:
     assert used[2:] == [set(names.values())] * 3
     assert [run["transport"]["connections"] for run in acceptance.runs[:2]] == [{"P2P": 2}] * 2
     assert acceptance.verdicts("nccl.transport").keys() == {
-        "all_reduce across leaves: node1, node2", "all_reduce of 4 GPUs", "alltoall of 4 GPUs"}
+        "all_reduce within node1", "all_reduce within node2", "all_reduce across leaves: node1, node2", "all_reduce of 4 GPUs", "alltoall of 4 GPUs"}
 
 
 def test_where_one_node_hangs_the_others_are_measured(bench: Callable[..., Ended], on: On) -> None:
