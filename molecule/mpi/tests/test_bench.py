@@ -90,7 +90,8 @@ def test_each_launch_had_its_own_hosts(acceptance: Ended, on: On) -> None:
     assert used[2:] == [set(names.values())] * 3
     assert [run["transport"]["connections"] for run in acceptance.runs[:2]] == [{"P2P": 2}] * 2
     assert acceptance.verdicts("nccl.transport").keys() == {
-        "all_reduce within node1", "all_reduce within node2", "all_reduce across leaves: node1, node2", "all_reduce of 4 GPUs", "alltoall of 4 GPUs"}
+        "all_reduce within node1", "all_reduce within node2",
+        "all_reduce across leaves: node1, node2", "all_reduce of 4 GPUs", "alltoall of 4 GPUs"}
 
 
 def test_where_one_node_hangs_the_others_are_measured(bench: Callable[..., Ended], on: On) -> None:
