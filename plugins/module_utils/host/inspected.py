@@ -14,7 +14,7 @@ from .write import OUTPUT_LIMIT, Result
 ROOM = 64 * 1024 * 1024  # bytes of all that is kept
 LARGEST = 8 * 1024 * 1024  # of them in one file or answer: what is larger is parsed once, or searched
 OVERHEAD = 256  # bytes of an entry beside its content
-CHANGES = ("acting_as", "create", "lock", "make_directory", "remove", "restore", "rmdir", "set_value", "shielded", "signal_group",
+CHANGES = ("acting_as", "append", "create", "lock", "make_directory", "remove", "restore", "rmdir", "set_value", "shielded", "signal_group",
            "signal_process", "spawn", "sweep", "write")
 
 

@@ -94,6 +94,26 @@ class Library:
         for field in fields:
             assert field.scope == 0xFFFFFFFF
             field.status, field.kind, field.value.long = (0, 3, field.field * 1000) if field.field != 59 else (NOT_SUPPORTED, 3, 7)
+            if field.field == 230:
+                field.kind, field.value.whole = 1, 2
+
+    def getpersistencemode(self, _device: Any, value: Any) -> None:
+        self.set(value, 1)
+
+    def geteccmode(self, _device: Any, now: Any, later: Any) -> None:
+        self.set(now, 1)
+        self.set(later, 0)
+
+    def getmigmode(self, _device: Any, now: Any, later: Any) -> None:
+        self.set(now, 0)
+        self.set(later, 1)
+
+    def gettemperaturethreshold(self, _device: Any, kind: Any, value: Any) -> None:
+        self.set(value, {0: 95, 1: 89}[kind.value])
+
+    def getgpufabricinfov(self, _device: Any, room: Any) -> int:
+        room._obj.health = 0x11
+        return 0 if room._obj.version == 2 << 24 | ctypes.sizeof(room._obj) else INVALID
 
 
 def test_the_structs_have_their_size() -> None:
@@ -119,6 +139,9 @@ def test_health() -> None:
     assert [found[f"remap{what}"] for what in ("ped_corrected", "ped_uncorrected", "_pending", "_failed")] == [3, 1, True, False]
     assert found["nvlinks"] == [link != 4 for link in range(18)]
     assert found["nvlink_errors"] == {"crc": 38_000, "replay": 52_000, "recovery": None}
+    assert {name: found[name] for name in ("recovery", "ecc", "mig", "mig_pending", "fabric_bandwidth", "persistent", "slow_celsius")} == {
+        "recovery": "Reboot", "ecc": "Enabled", "mig": "Disabled", "mig_pending": "Enabled", "fabric_bandwidth": "Degraded",
+        "persistent": True, "slow_celsius": 89}
 
 
 @pytest.mark.parametrize(("function", "names"), [
