@@ -4,7 +4,6 @@
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..checks.health import health_verdicts
-from ..entry.alone import judge_hurry, seen_alone
 from ..host.drivers import library
 from ..host.hasty import HastyHost
 from ..host.host import Host
@@ -39,6 +38,8 @@ class LeanHost(HastyHost):
 
 def whole_look(host: Host, values: Mapping[str, Any], tell: Tell) -> Dict[str, Any]:
     """``values``: of a Spec without a wish. ``tell`` gets what is read or run before that begins."""
+    from ..entry.alone import judge_hurry, seen_alone  # all checks and areas: the other 59 looks of an hour do without
+
     lean = LeanHost(COMMANDS, tell)
     name, identity, facts, verdicts = seen_alone(InspectedHost(lean if host.live else host), "", values)
     if host.live:
