@@ -30,7 +30,9 @@ import json, sys, time
 sys.path.insert(0, "/opt/source/.dev")
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-Agent(TreeHost("{TREE}"), Settings("observe", json.load(sys.stdin), 3, "{TEXTFILE}")).minute(time.time())
+settings = Settings("observe", json.load(sys.stdin), 3, "{TEXTFILE}")
+Agent(TreeHost("{TREE}"), settings).whole(time.time())
+Agent(TreeHost("{TREE}"), settings).minute(time.time())
 """
 FETCH = """
 import sys, urllib.error, urllib.request
@@ -144,7 +146,7 @@ def test_promtool_finds_no_fault_with_the_metrics(site: Site) -> None:
 def test_two_nodes_are_scraped(site: Site) -> None:
     rows = site.query("railwright_agent_refuses_jobs")
     assert {(row["metric"]["node"], row["metric"]["leaf"], row["metric"]["why"]) for row in rows} == {
-        (node, "leaf1", why) for node in TREES for why in ("node", "link")}
+        (node, "leaf1", why) for node in TREES for why in ("node", "shared")}
     assert site.query("node_textfile_scrape_error > 0") == []
     assert site.query("railwright_drift_findings > 0")
 

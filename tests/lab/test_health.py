@@ -104,7 +104,7 @@ def test_the_bundle_gives_the_verdicts_of_the_machine(ask: Ask, quiet: set[tuple
 def test_a_full_disk_is_named(machine: Machine, ask: Ask, quiet: set[tuple[str, str]]) -> None:
     machine.sh("mount -t tmpfs -o size=1M tmpfs /tmp; dd if=/dev/zero of=/tmp/fill bs=64k 2>/dev/null || true")
     try:
-        assert not_passed(ask("check", "gpu1", "-f", "json")) - quiet == {("node.disk", "fail")}
+        assert not_passed(ask("check", "gpu1", "-f", "json")) - quiet == {("node.disk", "warn")}, "anybody can fill /tmp"
     finally:
         machine.sh("umount /tmp")
 

@@ -69,7 +69,7 @@ class Watch:
         assert self.line(node).startswith("refuse "), self.line(node)
 
     def forget(self, node: str) -> None:
-        self.slurm.on(node, "python3", PROGRAM, "known", FINDING["id"], "GPU was seated again")
+        self.slurm.on(node, "python3", PROGRAM, "ack", FINDING["id"], "GPU was seated again")
         self.slurm.on(node, "systemctl", "start", "railwright-agent")
         assert self.line(node).startswith("ok "), self.line(node)
 
@@ -181,5 +181,5 @@ def test_what_the_hooks_say_of_a_sick_node(watch: Watch, slurm: Slurm) -> None:
 def test_events_are_told_by_the_node(watch: Watch, slurm: Slurm) -> None:
     time.sleep(1)
     text = slurm.on("node1", "python3", PROGRAM, "events").stdout
-    assert "know 3fa90c1e gpu.xid GPU 0000:27:00.0" in text
+    assert "ACK  3fa90c1e gpu.xid GPU 0000:27:00.0" in text
     assert "GPU was seated again" in text

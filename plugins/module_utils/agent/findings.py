@@ -8,7 +8,7 @@ seconds; one that a reboot would only hide (``STAYS``) needs a word, or a part w
 import zlib
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..catalogue.health import BY_CHECK, FLAP_HOURS
+from ..catalogue.health import BY_CHECK, CHECKS, FLAP_HOURS
 from ..formats.program_output import one_line
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
@@ -16,9 +16,14 @@ from .counters import DOWNS, Part, beyond
 from .history import HOUR, Moment
 
 CALM = 600.0
-STAYS = ("node.machine_check", "node.memory", "pci.aer", "node.disk")
+STAYS = ("node.machine_check", "node.memory", "pci.aer")
 BAD = ("fail", "warn")
-OK, LINK, REFUSE = "ok", "link", "refuse"
+OK, SHARED, REFUSE = "ok", "shared", "refuse"
+HANGS = "node.hangs"
+# Of the node's own health. A link may be the switch's fault, NFS the server's, and what `check` alone finds the site's.
+REFUSING = {row.check for row in CHECKS if row.check.startswith(("gpu.", "pci.", "hca.", "node."))} - {"node.nfs"} | {HANGS}
+COUNTED = STAYS + ("gpu.xid", "gpu.ecc")  # whoever knew of one error did not know of the next
+FINDING = ("id", "key", "check", "subject", "part", "status", "text", "first", "seen", "cured", "known")
 TEXT = 400  # characters
 MOST = 200  # findings that are kept; cured ones go first
 FLAPS, ERRORS = "port.flaps", "port.growth"
@@ -62,9 +67,15 @@ def merge(known: Dict[str, Dict[str, Any]], verdicts: Sequence[Verdict], parts: 
     open_keys = {finding["key"]: finding for finding in known.values() if not finding["cured"]}
     changes = [_seen_again(open_keys[key], item, moment) if key in open_keys else _found(known, key, item, serials, moment)
                for key, item in bad.items()]
-    changes += [_calm(finding, moment, serials) for key, finding in open_keys.items() if key not in bad and finding["check"] in looked]
+    changes += [_calm(finding, moment, serials) for key, finding in open_keys.items()
+                if key not in bad and finding["check"] in looked and _there(finding, serials)]
     _forget(known)
     return [change for change in changes if change is not None]
+
+
+def _there(finding: Mapping[str, Any], serials: Mapping[str, str]) -> bool:
+    """Of a part that is gone nothing passes; where another one has its place, it was replaced."""
+    return not finding["part"] or finding["part"] in serials.values() or finding["subject"] in serials
 
 
 def key_of(item: Verdict, serials: Mapping[str, str]) -> str:
@@ -75,7 +86,8 @@ def _found(known: Dict[str, Dict[str, Any]], key: str, item: Verdict, serials: M
     stamp = "%08x" % zlib.crc32(("%s %r" % (key, moment)).encode("utf-8"))
     finding = {
         "id": stamp, "key": key, "check": item.check, "subject": item.subject, "part": serials.get(item.subject, ""), "status": item.status,
-        "text": one_line(item.message, TEXT), "first": moment.t, "seen": dict(moment._asdict()), "cured": None, "known": None,
+        "text": one_line(item.message, TEXT),
+        "first": moment.t, "seen": dict(moment._asdict()), "cured": None, "known": None,
     }
     known[stamp] = finding
     return News("found", finding)
@@ -84,6 +96,8 @@ def _found(known: Dict[str, Dict[str, Any]], key: str, item: Verdict, serials: M
 def _seen_again(finding: Dict[str, Any], item: Verdict, moment: Moment) -> Optional[News]:
     """A finding that stays as bad as it was once is said to be no better: a warning of a part that failed is its failure's rest."""
     before = finding["status"]
+    if finding["check"] in COUNTED and finding["text"] != one_line(item.message, TEXT):
+        finding["known"] = None
     kept = before if finding["check"] in STAYS and item.status == "warn" else item.status
     finding.update(status=kept, text=one_line(item.message, TEXT), seen=dict(moment._asdict()))
     if kept == before:
@@ -95,7 +109,9 @@ def _seen_again(finding: Dict[str, Any], item: Verdict, moment: Moment) -> Optio
 
 def _calm(finding: Dict[str, Any], moment: Moment, serials: Mapping[str, str]) -> Optional[News]:
     replaced = bool(finding["part"]) and finding["part"] not in serials.values() and finding["subject"] in serials
-    if not replaced and (moment.since(finding["seen"]) < CALM or (finding["check"] in STAYS and finding["status"] == "fail")):
+    stays = finding["check"] in STAYS and finding["status"] == "fail" and not finding["known"]
+    calm = moment.since(finding["seen"]) if finding["seen"]["boot"] == moment.boot else moment.up  # nobody looked while it was off
+    if not replaced and (stays or calm < CALM):
         return None
     finding["cured"] = moment.t
     return News("cured", finding)
@@ -124,13 +140,13 @@ def open_findings(known: Mapping[str, Mapping[str, Any]]) -> List[Mapping[str, A
 
 
 def refused(known: Mapping[str, Mapping[str, Any]]) -> Tuple[str, str]:
-    """(ok, link or refuse, why in one line). link: only links are bad, which may be the switch's fault: whoever sees all nodes decides."""
+    """(ok, shared or refuse, why in one line). shared: only what may be the fleet's fault failed; whoever sees all nodes decides."""
     bad = [finding for finding in open_findings(known) if finding["status"] == "fail"]
-    own = [finding for finding in bad if not finding["check"].startswith("port.")]
+    own = [finding for finding in bad if finding["check"] in REFUSING]
     if not bad:
         return OK, ""
     worst, more = (own or bad)[0], " and %d more" % (len(bad) - 1) if len(bad) > 1 else ""
-    return REFUSE if own else LINK, "%s %s: %s%s" % (worst["check"], worst["subject"], worst["text"], more)
+    return REFUSE if own else SHARED, "%s %s: %s%s" % (worst["check"], worst["subject"], worst["text"], more)
 
 
 def offenders(known: Mapping[str, Mapping[str, Any]]) -> List[Tuple[str, int]]:

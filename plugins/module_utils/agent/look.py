@@ -10,7 +10,7 @@ from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..host.write import OUTPUT_LIMIT, Result
 from ..observe.gpu_health import gpu_row
-from ..observe.health import observe_aer, observe_disks, observe_memory, up_hours
+from ..observe.health import observe_aer, observe_applies, observe_disks, observe_memory, up_hours
 from ..observe.kernel_log import DMESG, events_of, lines_of
 from ..observe.nvml import LIBRARY, NoNvml, open_nvml
 from ..types import Verdict
@@ -42,9 +42,6 @@ def whole_look(host: Host, values: Mapping[str, Any], tell: Tell) -> Dict[str, A
 
     lean = LeanHost(COMMANDS, tell)
     name, identity, facts, verdicts = seen_alone(InspectedHost(lean if host.live else host), "", values)
-    if host.live:
-        tell("asking NVML")
-        with_nvml(facts, first=True)
     return {"node": name, "facts": {key: facts.get(key) for key in KEPT}, "switches": bool(identity.nvswitches),
             "verdicts": [list(item) for item in verdicts + judge_hurry(name, lean)]}
 
@@ -54,7 +51,7 @@ def cheap_look(host: Host, last: Mapping[str, Any], tell: Tell) -> Dict[str, Any
     facts = dict(last["facts"])
     facts["health"] = minute_health(host, facts, tell)
     tell("asking NVML")
-    with_nvml(facts, first=False)
+    with_nvml(facts)
     tell("reading counters")
     parts = observe_parts(host, facts.get("hcas") or [], facts["health"])
     verdicts = health_verdicts(last["node"], facts, facts["health"], last["switches"])
@@ -67,7 +64,7 @@ def minute_health(host: Host, facts: Mapping[str, Any], tell: Tell) -> Dict[str,
     tell("running dmesg")
     health["log"] = newer_log(host, health.get("log") or {})
     tell("reading PCIe's and memory's errors")
-    health.update(up_hours=up_hours(host), aer=observe_aer(host, facts), disks=observe_disks(host),
+    health.update(applies=observe_applies(host), up_hours=up_hours(host), aer=observe_aer(host, facts), disks=observe_disks(host),
                   memory=observe_memory(host) if facts.get("virtual") != "container" else [])
     return health
 
@@ -81,15 +78,15 @@ def newer_log(host: Host, log: Mapping[str, Any]) -> Dict[str, Any]:
     return dict(log, events=events_of(lines, log["events"]), until=lines[-1].at if lines else log.get("until"))
 
 
-def with_nvml(facts: Dict[str, Any], *, first: bool) -> None:
+def with_nvml(facts: Dict[str, Any]) -> None:
     """Put what NVML tells of the GPUs in the place of what nvidia-smi would have told.
 
     Where no GPU has NVIDIA's driver, or nvidia-smi was recorded, nothing is asked. Without persistence mode each question would
-    initialise the GPUs, for seconds: then it is asked with whole looks alone (``first``).
+    initialise the GPUs, for seconds: then it is asked once after each whole look.
     """
     health = dict(facts.get("health") or {})
     seen = health.get("gpu")
-    if not seen or (not first and not all(gpu.get("persistent") for gpu in seen["gpus"])):
+    if not seen or not all(gpu.get("persistent") for gpu in seen["gpus"]):
         return
     try:
         session = open_nvml(library(LIBRARY))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What runs on a node: ``look`` (what the timer starts), ``events``, ``known ID REASON``; areas/system/agent.py starts it."""
+"""What runs on a node: ``look`` and ``whole`` (what the timer starts), ``events``, ``ack ID REASON``; areas/system/agent.py starts it."""
 
 import gc
 import json
@@ -7,46 +7,73 @@ import sys
 import time
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from ..formats.outside import json_object, read_json
+from ..formats.outside import json_object, mapping, read_json, rows
 from ..formats.text import first_of
 from ..host.host import Host
 from .findings import open_findings
 from .history import DIRECTORY, History, now
-from .service import ACKS, STATE, STATE_LIMIT, Agent, Settings
-from .status import event_lines
+from .service import ACKS, LOOKING, STATE, STATE_LIMIT, Agent, Settings
+from .status import DOCUMENT, RUN, event_lines, head_line
 
 ID = "0123456789abcdef"
+LOCK = RUN + "/lock"
+WHOLE_FIRST = 75  # EX_TEMPFAIL of sysexits.h; areas/system/agent.py knows it
 
 
 def main(arguments: Sequence[str], settings: str) -> int:
-    """``settings``: of ``look``, as a JSON object. Ends 0, or 64 for other usage."""
+    """``settings``: of ``look`` and ``whole``, as a JSON object. Ends 0, WHOLE_FIRST where a look must be preceded by a whole one, 64 for
+    other usage."""
     command, rest = (arguments[0] if arguments else ""), list(arguments[1:])
     host = Host()
-    if command == "look" and not rest:
-        gc.disable()  # it is over soon
-        Agent(host, Settings(**read_json(settings))).minute(time.time())
-        return 0
+    if command in ("look", "whole") and not rest:
+        return look(host, command, Settings(**read_json(settings)))
     if command == "events" and not rest:
         sys.stdout.write("\n".join(event_text(host)) + "\n")
         return 0
-    if command == "known" and len(rest) == 2:
+    if command == "ack" and len(rest) == 2:
         say_known(host, rest[0], rest[1], host.login())
         return 0
-    sys.stderr.write("usage: agent look | events | known ID REASON\n")
+    sys.stderr.write("usage: agent look | whole | events | ack ID REASON\n")
     return 64
 
 
-def remembered(host: Host, directory: str = DIRECTORY) -> Tuple[List[Dict[str, Any]], List[Mapping[str, Any]]]:
-    """(records, findings that are not cured) of this node."""
+def look(host: Host, command: str, settings: Settings) -> int:
+    """One at a time. Whatever ends it early, but for a hang, is no finding of the node's."""
+    gc.disable()  # it is over soon
+    if not host.exists(LOCK):
+        host.write(LOCK, "", 0o600)
+    if host.lock(LOCK) is None:
+        return 0
+    try:
+        agent = Agent(host, settings)
+        if command == "look" and agent.due(time.time()):
+            return WHOLE_FIRST
+        (agent.minute if command == "look" else agent.whole)(time.time())
+    except Exception:
+        host.remove(LOOKING)
+        raise
+    return 0
+
+
+def remembered(host: Host, directory: str = DIRECTORY) -> Tuple[List[Dict[str, Any]], List[Mapping[str, Any]], Dict[str, Any]]:
+    """(records, findings that are not cured, the status) of this node. Records and the state are root's; the status, which has the findings
+    too, is everybody's, and of this boot alone."""
+    moment = now(host, time.time())
+    said = json_object(host.read(DOCUMENT, STATE_LIMIT)) or {}
+    said = said if said.get("boot") == moment.boot and isinstance(said.get("up"), (int, float)) else {}
     state = json_object(host.read("%s/%s" % (directory, STATE), STATE_LIMIT)) or {}
-    kept = {key: row for key, row in (state.get("findings") or {}).items() if isinstance(row, dict) and not row.get("cured")}
-    records = list(History(host, directory).records(now(host, time.time())))
-    return records, open_findings(kept) + [row for row in kept.values() if row.get("known")]
+    kept = {row["id"]: row for row in list(mapping(state.get("findings")).values()) or rows(said.get("findings"))
+            if isinstance(row, dict) and row.get("id") and not row.get("cured")}
+    records = list(History(host, directory).records(moment))
+    return records, open_findings(kept) + [row for row in kept.values() if row.get("known")], said
 
 
-def event_text(host: Host, directory: str = DIRECTORY) -> List[str]:
-    records, findings = remembered(host, directory)
-    return event_lines(host.line("/proc/sys/kernel/hostname") or "localhost", records, findings, now(host, time.time()))
+def event_text(host: Host, node: str = "", directory: str = DIRECTORY) -> List[str]:
+    moment = now(host, time.time())
+    records, findings, said = remembered(host, directory)
+    age = moment.up - float(said["up"]) if said else None
+    return [head_line(node or host.line("/proc/sys/kernel/hostname") or "localhost", findings, age)] + event_lines(
+        records, findings, moment)
 
 
 def say_known(host: Host, stamp: str, reason: str, by: str, directory: str = DIRECTORY) -> None:

@@ -2,32 +2,33 @@
 """The agent's work: look, remember, say. It writes below its own directories and nowhere else, starts only what looks, and ends nothing.
 
 A timer starts a process for each look, which keeps nothing open and no memory between two. A whole look comes at the start, each hour, and
-in the minute after the kernel or a counter told of something new. What a look is about to do stands in a file: one that never ended is the
-next one's finding. Time is the monotonic clock's; a calendar that jumps moves nothing.
+in the minute after the kernel or a counter told of something new; it is a process of its own, since NVML takes as much memory again. What a
+look is about to do stands in a file: one that never ended is the next one's finding. Time is the monotonic clock's; a calendar that jumps
+moves nothing.
 """
 
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..catalogue.health import FLAP_HOURS, FLAPS, QUIET_HOURS
 from ..checks.health import APPLY_SECONDS
 from ..formats.outside import json_object, mapping, rows
 from ..host.host import Host
 from ..rules.comparisons import VerdictSubject, verdict
-from ..types import Verdict
 from .counters import DOWNS, Part, add, growth
-from .findings import News, acknowledge, error_verdicts, flap_verdicts, merge
+from .findings import FINDING, HANGS, News, acknowledge, error_verdicts, flap_verdicts, merge
 from .history import DIRECTORY, HOUR, History, Moment, now
 from .look import EMPTY, cheap_look, verdicts_and_parts, whole_look
 from .status import RUN, Report, write_report
 
 STATE = "state.json"
+DAMAGED = "state.json was damaged: findings of before, and what was known of them, are lost; begin anew: rm it"
 LAST, LAST_LIMIT = RUN + "/last.json", 8 * 1024 * 1024  # the last whole look, until the next boot
+REST = 600.0  # seconds in which nobody looks after a look that hung
 LOOKING, WORDS = RUN + "/looking", 200  # what a look is about to do, and how many characters of it
 DOWNS_KEPT = 200
 ACKS = "known"  # a directory: one file a finding that somebody knows of
 STATE_LIMIT = 1024 * 1024
-HANGS = "node.hangs"
 
 
 class Settings(NamedTuple):
@@ -49,35 +50,50 @@ class Agent:
         self._trouble = ""  # why the last record could not be kept
         self._last: Dict[str, Any] = dict(EMPTY, node=host.line("/proc/sys/kernel/hostname") or "localhost")
         self._last.update(json_object(host.read(LAST, LAST_LIMIT)) or {})
-        kept = json_object(host.read("%s/%s" % (settings.directory, STATE), STATE_LIMIT)) or {}
+        kept = self._kept()
         self._findings: Dict[str, Dict[str, Any]] = {key: row for key, row in mapping(kept.get("findings")).items() if _is_finding(row)}
         self._counters: Dict[str, Dict[str, int]] = mapping(kept.get("counters"))
         self._hour: Dict[str, Dict[str, int]] = mapping(kept.get("hour"))  # growth since the last hour's record
         self._hour_before: Dict[str, Dict[str, int]] = mapping(kept.get("hour_before"))
-        began = kept.get("began")  # of that hour
-        self._began = Moment(*began) if isinstance(began, list) and len(began) == len(Moment._fields) else None
-        self._boot, self._until = str(kept.get("boot") or ""), float(kept.get("until") or 0.0)  # of the kernel's last event that was noted
+        self._began, self._seen = _moment(kept.get("began")), _moment(kept.get("seen"))  # of that hour; when the last whole look was
+        until = kept.get("until")
+        self._boot, self._until = str(kept.get("boot") or ""), float(until) if isinstance(until, (int, float)) else 0.0
         self._downs: List[Dict[str, Any]] = rows(kept.get("downs"))  # that count, of the last hours
         self._flaps: Dict[str, int] = mapping(kept.get("flaps"))  # downs that count, by part
-        self._due = bool(kept.get("due", True)) or not self._last["facts"]  # a whole look
+        self._cables: Dict[str, str] = mapping(kept.get("cables"))  # serial number by interface, which a NIC does not always tell
+        self._history.lost = kept["lost"] if isinstance(kept.get("lost"), int) else 0
+        self._damaged = bool(kept.get("damaged"))  # until somebody has looked after it: findings and what was known are gone
+        self._due = bool(kept.get("due", True)) or not self._last["facts"]  # a whole look, whatever the hour
+
+    def _kept(self) -> Dict[str, Any]:
+        path = "%s/%s" % (self._settings.directory, STATE)
+        found = json_object(self._host.read(path, STATE_LIMIT))
+        if found is None and self._host.exists(path):
+            return {"damaged": True}
+        return found or {}
+
+    def due(self, t: float) -> bool:
+        """Whether a whole look comes first. ``t``: what the calendar says."""
+        moment = now(self._host, t)
+        return self._due or self._boot != moment.boot or self._seen is None or moment.since(_stamp(self._seen)) >= HOUR
+
+    def whole(self, t: float) -> None:
+        """A whole look, for the look that follows."""
+        moment = self._enter(t)
+        if moment is not None:
+            self._last = dict(self._whole(), fresh=True)
+            self._seen, self._due = moment, False
+            self._leave()
+            self._keep()
 
     def minute(self, t: float) -> None:
-        """One look. ``t``: what the calendar says. Never raises for what a node does."""
-        moment = now(self._host, t)
-        if self._boot != moment.boot:
-            self._begin(moment)
-        where = VerdictSubject(self._last["node"], None, None, "the inspection")
-        before = (self._host.line(LOOKING) or "")[:WORDS]
-        if before:  # it is said before anything is looked at: this look may hang as well
-            text = "a look did not come to its end: %s" % before
-            self._say(merge(self._findings, [verdict(HANGS, where, "fail", "every look ends", None, text)], (), moment), moment)
-            self._end(moment, [])
-        self._tell("beginning")
-        whole = self._due or self._began is None or moment.since(_stamp(self._began)) >= HOUR
-        verdicts: List[Verdict] = []
-        if whole:
-            self._last = self._whole()
-            verdicts = [item for item in verdicts_and_parts(self._last)[0] if not item.check.startswith(("gpu.", "port.", "pci."))]
+        """One look. Never raises for what a node does."""
+        hung = bool(self._host.exists(LOOKING))
+        moment = self._enter(t)
+        if moment is None:
+            return
+        fresh = bool(self._last.pop("fresh", False))
+        verdicts = verdicts_and_parts(self._last)[0] if fresh else []
         look = cheap_look(self._host, self._last, self._tell)
         healthy, parts = verdicts_and_parts(look)
         self._last["facts"]["health"] = look["health"]
@@ -92,13 +108,34 @@ class Agent:
         judged += [item for item in healthy if item.check != "port.flaps"] + flap_verdicts(
             self._last["node"], parts, self._downs, moment, self._settings.flaps)
         judged += error_verdicts(self._last["node"], parts, (self._hour_before, self._hour))
-        if not before:
-            judged.append(verdict(HANGS, where, "pass", "", None, ""))
+        if not hung:
+            judged.append(verdict(HANGS, self._where(), "pass", "", None, ""))
         self._say(merge(self._findings, judged, parts, moment), moment)
-        self._due = news and not whole
+        self._due = news and not fresh
+        self._leave()
+        self._end(moment, parts)
+
+    def _enter(self, t: float) -> Optional[Moment]:
+        """What an earlier look hung in is said before anything else. As this one may hang as well, none looks for ten minutes (None)."""
+        moment = now(self._host, t)
+        if self._boot != moment.boot:
+            self._begin(moment)
+        before = (self._host.line(LOOKING) or "")[:WORDS]
+        if before:
+            text = "a look did not come to its end: %s" % before
+            self._say(merge(self._findings, [verdict(HANGS, self._where(), "fail", "every look ends", None, text)], (), moment), moment)
+            self._end(moment, [])
+            if abs(t - (self._host.mtime(LOOKING) or 0.0)) < REST:
+                return None
+        self._tell("beginning")
+        return moment
+
+    def _leave(self) -> None:
         self._try(lambda: self._host.write(LAST, json.dumps(self._last), 0o600))
         self._try(lambda: self._host.remove(LOOKING))
-        return self._end(moment, parts)
+
+    def _where(self) -> VerdictSubject:
+        return VerdictSubject(self._last["node"], None, None, "the inspection")
 
     def _tell(self, text: str) -> None:
         """In place: it is written before each file and command, and lies in memory."""
@@ -109,9 +146,12 @@ class Agent:
     def _whole(self) -> Dict[str, Any]:
         """A cable that the NIC did not tell of this time is the one that it told of before."""
         found = whole_look(self._host, self._settings.values, self._tell)
-        before = {port.get("netdev"): port.get("module") for port in mapping(self._last["facts"].get("health")).get("ports") or []}
         for port in mapping(found["facts"].get("health")).get("ports") or []:
-            port["module"] = port.get("module") or before.get(port.get("netdev"))
+            netdev, module = str(port.get("netdev")), port.get("module")
+            if module and module.get("serial"):
+                self._cables[netdev] = module["serial"]
+            elif netdev in self._cables:
+                port["module"] = dict({"values": [], "limits": {}}, **dict(module or {}, serial=self._cables[netdev]))
         return found
 
     def _begin(self, moment: Moment) -> None:
@@ -161,25 +201,34 @@ class Agent:
     def _end(self, moment: Moment, parts: Sequence[Part]) -> None:
         """What somebody knows of, then the state and what others read. A full disk keeps the status, which lies in memory, up to date."""
         directory = "%s/%s" % (self._settings.directory, ACKS)
-        for name in self._host.listdir(directory)[:64]:
-            said = json_object(self._host.read("%s/%s" % (directory, name), 4096)) or {}
-            change = acknowledge(self._findings, name, str(said.get("reason") or "")[:200], str(said.get("by") or "")[:64], moment)
+        said = {name: json_object(self._host.read("%s/%s" % (directory, name), 4096)) or {} for name in self._host.listdir(directory)[:64]}
+        for name, word in said.items():
+            change = acknowledge(self._findings, name, str(word.get("reason") or "")[:200], str(word.get("by") or "")[:64], moment)
             self._say([change] if change else [], moment)
-            self._try(lambda path="%s/%s" % (directory, name): self._host.remove(path))
+        if self._keep():
+            for name in said:
+                self._try(lambda path="%s/%s" % (directory, name): self._host.remove(path))
+        write_report(self._host, Report(self._last["node"], self._settings.mode, moment, self._findings, parts, self._flaps, self._events(),
+                                        self._trouble or (DAMAGED if self._damaged else ""), self._history.lost), self._settings.textfile)
+
+    def _keep(self) -> bool:
         state = {"findings": self._findings, "counters": self._counters, "boot": self._boot, "until": self._until, "flaps": self._flaps,
                  "downs": self._downs[-DOWNS_KEPT:], "hour": self._hour, "hour_before": self._hour_before, "began": self._began,
-                 "due": self._due}
-        self._try(lambda: self._host.write("%s/%s" % (self._settings.directory, STATE), json.dumps(state), 0o600))
-        report = Report(self._last["node"], self._settings.mode, moment, self._findings, parts, self._flaps,
-                        self._events(), self._trouble, self._history.lost)
-        for path in write_report(self._host, report, self._settings.textfile):
-            self._trouble = self._trouble or "%s could not be written" % path
+                 "seen": self._seen, "due": self._due, "cables": self._cables, "lost": self._history.lost,
+                 "damaged": self._damaged}
+        return self._try(lambda: self._host.write("%s/%s" % (self._settings.directory, STATE), json.dumps(state), 0o600))
 
-    def _try(self, act: Any) -> None:
+    def _try(self, act: Any) -> bool:
         try:
             act()
         except OSError as error:
             self._trouble = str(error)
+            return False
+        return True
+
+
+def _moment(kept: Any) -> Optional[Moment]:
+    return Moment(*kept) if isinstance(kept, list) and len(kept) == len(Moment._fields) else None
 
 
 def _stamp(moment: Moment) -> Dict[str, Any]:
@@ -187,4 +236,5 @@ def _stamp(moment: Moment) -> Dict[str, Any]:
 
 
 def _is_finding(row: Any) -> bool:
-    return isinstance(row, dict) and all(name in row for name in ("id", "key", "check", "status", "first", "cured", "known"))
+    return isinstance(row, dict) and all(name in row for name in FINDING) and isinstance(row["seen"], dict) and all(
+        name in row["seen"] for name in Moment._fields)

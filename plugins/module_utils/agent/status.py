@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the agent says to others: one line for a scheduler's hook, a document, metrics for node_exporter, text for people.
 
-The line is ``WORD UP MODE REASON``: ok, link or refuse (findings.py), seconds since boot (a shell compares them with /proc/uptime and needs
-no process), the agent's mode, and why. It lies in /run, so that none outlives a boot.
+The line is ``WORD UP MODE REASON``: ok, shared or refuse (findings.py), seconds since boot (a shell compares it with /proc/uptime, without
+a process), the agent's mode, and why. It lies in /run, so that none outlives a boot.
 """
 
 import json
 import time
-from typing import Any, Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from contextlib import suppress
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.program_output import one_line
 from ..host.host import Host
 from .counters import DOWNS, Part
-from .findings import LINK, REFUSE, offenders, refused
+from .findings import REFUSE, SHARED, offenders, refused
 from .history import DAY, HOUR, Moment
 
 RUN = "/run/railwright/agent"
 LINE, DOCUMENT, METRICS = RUN + "/status", RUN + "/status.json", "railwright-agent.prom"
-REASON = 200  # characters
+REASON, ROOM = 200, 320  # characters of a reason, and of the file of the line
 METRIC = "railwright_agent_%s"
 MICROSECONDS = "_us"
 HELP = {"port_downs_total": "How often the link went down, but for the half hour after boot and around an apply of ours."}
@@ -40,19 +41,23 @@ class Report(NamedTuple):
     lost: int
 
 
-def write_report(host: Host, report: Report, textfile: str) -> List[str]:
-    """The paths that could not be written."""
+def write_report(host: Host, report: Report, textfile: str) -> None:
+    """The line comes first: in place where there is room for no other file. Whoever writes to the textfile directory leads us nowhere."""
     word, reason = refused(report.findings)
     plain = one_line(reason, REASON).encode("ascii", "replace").decode("ascii")
-    files = [(LINE, "%s %d %s %s\n" % (word, report.moment.up, report.mode, plain)),
-             (DOCUMENT, json.dumps(document(report)) + "\n")]
-    failed = []
-    for path, text in files + ([("%s/%s" % (textfile, METRICS), metrics(report))] if textfile else []):
+    line = "%s %d %s %s\n" % (word, report.moment.up, report.mode, plain)
+    try:
+        host.write(LINE, line.ljust(ROOM))
+    except OSError:
+        with suppress(OSError):
+            host.set_value(LINE, line.ljust(ROOM))
+    if textfile:
         try:
-            host.write(path, text)
-        except OSError:
-            failed.append(path)
-    return failed
+            host.write("%s/%s" % (textfile, METRICS), metrics(report), follow=False)
+        except OSError as error:
+            report = report._replace(trouble=report.trouble or str(error))
+    with suppress(OSError):
+        host.write(DOCUMENT, json.dumps(document(report)) + "\n")
 
 
 def document(report: Report) -> Dict[str, Any]:
@@ -82,7 +87,7 @@ def _of_agent(report: Report) -> List[Family]:
     return [
         ("last_look_timestamp_seconds", "gauge", "When the agent looked.", [({}, report.moment.t)]),
         ("refuses_jobs", "gauge", "1 where the node should take no jobs: for a fault of its own, or for a link, which may be the switch's.",
-         [({"why": "node"}, int(word == REFUSE)), ({"why": "link"}, int(word == LINK))]),
+         [({"why": "node"}, int(word == REFUSE)), ({"why": "shared"}, int(word == SHARED))]),
         ("records_lost_total", "counter", "Records that could not be written since the agent started.", [({}, report.lost)]),
         ("finding", "gauge", "1 for each finding that is open; known: whether somebody knows of it.", [
             ({"check": row["check"], "subject": row["subject"], "part": row["part"], "status": row["status"],
@@ -124,15 +129,16 @@ def _labels(**values: str) -> str:
 # For people.
 
 
-def event_lines(node: str, records: Sequence[Dict[str, Any]], findings: Sequence[Mapping[str, Any]], moment: Moment) -> List[str]:
-    """What is open, the worst first; then how often each port went down: in 12 hours, and in the 7 days before."""
-    lines = ["%s: %s" % (node, "%d open" % len(findings) if findings else "nothing is open")]
+def event_lines(records: Sequence[Dict[str, Any]], findings: Sequence[Mapping[str, Any]], moment: Moment) -> List[str]:
+    """How long ago the agent looked and what is open, the worst first; then how often each port went down: in 12 hours, and in the 7 days
+    before."""
+    lines = []
     for row in findings:
         known = row.get("known")
-        word = "know" if known else row["status"].upper()
+        word = "ACK" if known else row["status"].upper()
         lines.append("%-4s %s %s %s: %s" % (word, row["id"], row["check"], row["subject"], row["text"]))
         if known:
-            lines.append("     known to %s since %s: %s" % (known["by"], clock(known["t"]), known["reason"]))
+            lines.append("     %s said at %s: %s" % (known["by"], clock(known["t"]), known["reason"]))
     downs = [record for record in records if record["kind"] == "down" and not record.get("own")]
     for part in dict.fromkeys(record["part"] for record in downs):
         own = [record for record in downs if record["part"] == part]
@@ -142,6 +148,16 @@ def event_lines(node: str, records: Sequence[Dict[str, Any]], findings: Sequence
             text = "went down %s in 12 hours%s" % (often(recent), ", last %s" % clock(recent[-1]["t"]) if recent else "")
             lines.append("%s %s; 7 days before: %s" % (own[-1]["name"], text, often(before)))
     return lines
+
+
+def head_line(node: str, findings: Sequence[Mapping[str, Any]], age: Optional[float]) -> str:
+    """``age``: seconds since the last look; None where none is known."""
+    number = "%d open" % len(findings) if findings else "nothing is open"
+    if age is None:
+        return "%s: NO LOOK since the boot; remembered: %s" % (node, number)
+    if age > ALIVE:
+        return "%s: SILENT, no look for %d min: systemctl status railwright-agent.timer; last: %s" % (node, age // 60, number)
+    return "%s: %s; last look %d s ago" % (node, number, age)
 
 
 def often(downs: Sequence[Mapping[str, Any]]) -> str:

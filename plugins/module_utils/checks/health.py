@@ -328,8 +328,8 @@ def beyond(value: Mapping[str, Any], limits: Mapping[str, float]) -> Tuple[str, 
 
 def node_signs(node: Node) -> List[Sign]:
     health = node.health
-    found = [Sign("node.disk", disk["place"], None, "fail", disk["state"], "%s is %s" % (disk["place"], disk["state"]))
-             for disk in health.get("disks") or []]
+    found = [Sign("node.disk", disk["place"], None, "warn" if disk.get("anybodys") else "fail", disk["state"],
+                  "%s is %s" % (disk["place"], disk["state"])) for disk in health.get("disks") or []]
     found += [Sign("node.nfs", point, None, "fail", "no answer", "%s does not answer in 5 s" % point)
               for point in (health.get("mounts") or {}).get("silent") or []]
     processes = health.get("processes") or {}

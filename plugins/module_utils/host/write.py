@@ -101,9 +101,12 @@ class Writer:
             self._unlink(os.path.realpath(full))  # the link led nowhere before
         return None
 
-    def write(self, path: str, content: str, mode: int = 0o644) -> None:
-        """Replace a file in one step: beside its target, synced, renamed; of an operator's link what it names. Raises OSError."""
-        self._replace(os.path.realpath(self.path(path)), content.encode("utf-8"), mode)
+    def write(self, path: str, content: str, mode: int = 0o644, *, follow: bool = True) -> None:
+        """Replace a file in one step: beside its target, synced, renamed; of an operator's link what it names, or (``follow`` False) the
+        link itself. Raises OSError."""
+        full = self.path(path)
+        place = os.path.realpath(full) if follow else os.path.join(os.path.realpath(os.path.dirname(full)), os.path.basename(full))
+        self._replace(place, content.encode("utf-8"), mode)
 
     def sweep(self, path: str) -> None:
         """Remove what a writer that died left beside a file. For who knows that it died, and that no other one is at work."""

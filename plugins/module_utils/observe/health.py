@@ -10,9 +10,8 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ..formats.outside import number
 from ..formats.sysfs_values import integer, is_name, pci_address
-from ..host.disk import MOUNTS, plain_path
+from ..host.disk import MOUNTS, mount_of, plain_path
 from ..host.host import Host
-from ..host.write import READ_ONLY
 from ..types import Identity
 from .devices import attribute, pci_attribute
 from .gpu_health import TIMED_OUT, observe_gpu_health
@@ -26,6 +25,7 @@ RESTORE = "/var/lib/railwright/restore"  # apply/journal.py, which no observer m
 RUNS = 20
 MEMORIES, MOUNTS_ASKED, FUNCTIONS = 64, 16, 256
 PLACES = tuple("/" + name for name in ("", "var", "tmp"))
+ANYBODYS = PLACES[2]  # anybody can fill it
 CLOCK = ("timedatectl", "show", "-p", "NTPSynchronized", "--value")
 NETWORK_FILES = ("nfs", "nfs4")
 _ERRORS = re.compile(r"^([A-Za-z0-9_]{1,40}) ([0-9]{1,18})$", re.MULTILINE)
@@ -40,7 +40,7 @@ def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> 
     return {
         "boot": boot_time(host),
         "up_hours": up_hours(host),
-        "applies": [int(when) for when in (host.mtime("%s/%s" % (RESTORE, name)) for name in host.listdir(RESTORE)[-RUNS:]) if when],
+        "applies": observe_applies(host),
         "log": observe_log(host),
         "gpu": gpu,
         "processes": None if container else observe_processes(host, (gpu or {}).get("gpus") or []),
@@ -51,6 +51,11 @@ def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> 
         "mounts": observe_mounts(host),
         "disks": observe_disks(host),
     }
+
+
+def observe_applies(host: Host) -> List[int]:
+    """When the last applies ended, in seconds since the epoch."""
+    return [int(when) for when in (host.mtime("%s/%s" % (RESTORE, name)) for name in host.listdir(RESTORE)[-RUNS:]) if when]
 
 
 def up_hours(host: Host) -> Optional[int]:
@@ -114,8 +119,8 @@ def observe_disks(host: Host) -> List[Dict[str, Any]]:
         state = host.filesystem(place)
         if state is None:
             continue
-        if state.f_flag & READ_ONLY:
+        if mount_of(host, place).read_only:  # the file system's own word: a service may see its whole machine read-only
             found.append({"place": place, "state": "read-only"})
         elif (state.f_blocks and not state.f_bavail) or (state.f_files and not state.f_ffree):
-            found.append({"place": place, "state": "full"})
+            found.append({"place": place, "state": "full", "anybodys": place == ANYBODYS})
     return found

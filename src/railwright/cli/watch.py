@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +18,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model im
 from railwright.cli import console
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Judged, Session, concluded, failed_headings
-from railwright.exitcodes import ExitCode, InputError
+from railwright.events import HostOutcome
+from railwright.exitcodes import CommandError, ExitCode, InputError
 from railwright.inventories import quoted
 from railwright.journal import directory
 from railwright.runs import site_name
@@ -27,10 +31,10 @@ if TYPE_CHECKING:
 
 HELP = """What do the agents of all nodes say? With --drain, keep new jobs from the sick ones, through the inventory's scheduler.
 
-Drained is a node whose agent_mode is drain and whose agent says refuse; of observe it is only told. Never more than rdma_drain_most, \
-rdma_drain_share and rdma_drain_leaf_most allow: beyond that nobody is drained any more until --reset. What it drained it gives back \
-once the agent finds nothing, by rdma_drain_gate. No job is ended. Ends 0 when nobody is sick, 1 when one is or the breaker is open, 3 \
-when a node does not answer.
+Drained is a node whose agent_mode is drain and whose agent says refuse, or shared where not the whole leaf has it; of observe it is only \
+reported. Where more would have to go than rdma_drain_most, rdma_drain_share and rdma_drain_leaf_most allow nobody is drained, not even \
+the first few, until --reset. What it drained it gives back once nothing fails there, by rdma_drain_gate. No job is ended. Ends 0 when \
+nobody is sick, 1 when one is or the breaker is open, 3 when a node does not answer.
 
 \b
 Examples:
@@ -38,6 +42,9 @@ Examples:
   railwright watch -i mycluster --drain        # each minute, by a timer: docs/agent.md
   railwright watch -i mycluster --drain --reset
 """
+
+ONLY_ANSIBLE = "our own ssh does not reach it, and agents are heard by that alone"
+GATE_REST_S = 3600.0  # between two gates of one node
 
 Drain = Annotated[bool, typer.Option("--drain", help="Drain and give back; else it is only told who would be.")]
 Reset = Annotated[bool, typer.Option("--reset", help="Close the breaker: go by what is true now.")]
@@ -48,30 +55,51 @@ def command(
 ) -> None:  # fmt: skip
     from railwright.watch.decide import Limits, decide
 
+    if drained and limit is not None:
+        raise InputError("--limit: the limits of a drain are those of all nodes; allowed: --drain without --limit")
+    if reset and not drained:
+        raise InputError("--reset closes the breaker of --drain; allowed: watch --drain --reset")
     session = Session("watch", inventory, limit, form)
     judged = session.judge()
     if all(spec["agent_mode"] == "off" and not spec["out_of_service"] for spec in judged.specs.values()):
         raise InputError("no node has an agent; allowed: agent_mode: observe, or drain, in the inventory")
-    nodes, outcome = asked(session, judged)
-    spec = next(iter(judged.specs.values()))
-    leaves = {group: judged.inventory.groups[group] & judged.specs.keys() for group in spec["leaves"]}
-    breaker = directory("watch") / f"{site_name(session.inventory)}.json"
-    tripped = "" if reset else str((json_object(breaker.read_text("utf-8")) or {}).get("tripped") or "") if breaker.exists() else ""
-    found = decide(nodes, leaves, Limits(spec["drain_most"], spec["drain_share"], spec["drain_leaf_most"]), tripped)
-    done: list[str] = []
-    if drained:
-        make_directories(breaker.parent, 0o700)
-        write_atomic(breaker, json_text({"tripped": found.tripped}), 0o600)
-        done = act(session, judged, found)
-    sick = bool(found.drain or found.observed or found.tripped or found.leaves)
-    document = {"drain": found.drain, "observed": found.observed, "cured": found.cured, "leaves": found.leaves, "silent": found.silent,
-                "breaker": found.tripped, "done": done}  # fmt: skip
+    with breaker(session, drained=drained) as kept:
+        nodes, outcome = asked(session, judged)
+        spec = next(iter(judged.specs.values()))
+        leaves = {group: judged.inventory.groups[group] & judged.specs.keys() for group in spec["leaves"]}
+        limits = Limits(spec["drain_most"], spec["drain_share"], spec["drain_leaf_most"])
+        found = decide(nodes, leaves, limits, "" if reset else str(kept.get("tripped") or ""))
+        kept["tripped"] = found.tripped
+        done = act(session, judged, found, {node.name: node for node in nodes}, kept) if drained else []
+    sick = bool(found.drain or found.observed or found.held or found.tripped or found.leaves)
+    document = {"drain": found.drain, "observed": found.observed, "held": found.held, "cured": found.cured, "leaves": found.leaves,
+                "silent": found.silent, "unasked": found.unasked, "breaker": found.tripped, "done": done}  # fmt: skip
     agents = {node.name: node.said for node in nodes}
-    end = concluded(outcome, lambda host: {"agent": agents.get(host.name)}, lambda _nodes: {"sick": len(found.drain) + len(found.observed)},
-                    codes=[ExitCode.FAILED] if sick else [])
+    number = len(found.drain) + len(found.observed) + len(found.held)
+    end = concluded(outcome, lambda host: {"agent": agents.get(host.name)}, lambda _nodes: {"sick": number},
+                    codes=[ExitCode.FAILED] if sick or found.unasked else [])
     session.store(end, [])
-    session.show(end, lambda: show(found, outcome, session, done), watch=document)
+    session.show(end, lambda: show(found, outcome, session, done, drained=drained), watch=document)
     raise typer.Exit(end.code)
+
+
+@contextmanager
+def breaker(session: Session, *, drained: bool) -> Iterator[dict[str, Any]]:
+    """What is kept between two drains of this inventory: ``tripped``, and when each node's gate ran. One drain at a time."""
+    file = directory("watch") / f"{site_name(session.inventory)}.json"
+    kept = (json_object(file.read_text("utf-8")) or {}) if file.exists() else {}
+    if not drained:
+        yield kept
+        return
+    make_directories(file.parent, 0o700)
+    with file.with_suffix(".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError("another watch --drain of this inventory is at work; allowed: one at a time") from error
+        kept = (json_object(file.read_text("utf-8")) or {}) if file.exists() else {}
+        yield kept
+        write_atomic(file, json_text(kept), 0o600)
 
 
 def asked(session: Session, judged: Judged) -> tuple[list[Node], RunOutcome]:
@@ -85,33 +113,44 @@ def asked(session: Session, judged: Judged) -> tuple[list[Node], RunOutcome]:
     drains: dict[str, Any] = {}
     if placed := [name for name, spec in judged.specs.items() if spec["upgrade_scheduler"] != "none"]:
         drains = {name: host.drain for name, host in session.run("scheduler_state", {}, placed).hosts.items()}
+    for name in scanned.by_ansible:
+        scanned.outcome.hosts[name] = HostOutcome(name, "unreachable", message=ONLY_ANSIBLE)
     found = []
     for name, spec in judged.specs.items():
-        host = scanned.outcome.hosts.get(name)
-        why = "our own ssh does not reach it" if host is None else host.message
-        found.append(Node(name, spec["agent_mode"], (answers.get(name) or {}).get("agent"), why, drains.get(name), spec["out_of_service"]))
+        answer = (answers.get(name) or {}).get("agent")
+        found.append(Node(name, spec["agent_mode"], answer, drains.get(name), spec["out_of_service"], name in placed))
     return found, scanned.outcome
 
 
-def act(session: Session, judged: Judged, found: Decision) -> list[str]:
-    """Drain, and give back what is cured and passes its gate. What came of it, a line each."""
+def act(session: Session, judged: Judged, found: Decision, nodes: Mapping[str, Node], kept: dict[str, Any]) -> list[str]:
+    """Drain, and give back what is cured and passes its gate, one gate a run. What came of it, a line each."""
     from ansible_collections.railwright.rdma.plugins.plugin_utils.draining import plain_reason
     from railwright.isolate.drain import drain
 
     reasons = {name: plain_reason(reason) for name, reason in found.drain.items() if judged.specs[name]["upgrade_scheduler"] != "none"}
     lines = [f"{name} has no scheduler: upgrade_scheduler is none" for name in found.drain if name not in reasons]
     lines += [row.text for row in drain(session, reasons)]
-    ready = []
+    ready, gates, ran = [], kept.setdefault("gates", {}), False
     for name in found.cured:
-        gate = judged.specs[name]["drain_gate"]
+        gate, since = judged.specs[name]["drain_gate"], time.time() - float(gates.get(name, 0.0))
         if gate == "person":
             lines.append(f"{name} is cured and stays drained: rdma_drain_gate is person")
-        elif gate == "none" or passes(session, gate, name):
+        elif gate == "none":
+            ready.append(name)
+        elif not (nodes[name].drain or {}).get("empty"):
+            lines.append(f"{name} is cured; its gate waits for the jobs on it")
+        elif ran or since < GATE_REST_S:
+            lines.append(f"{name} is cured; its gate waits its turn")
+        elif ran := passes(session, gate, name):
             ready.append(name)
         else:
+            ran, gates[name] = True, time.time()
             lines.append(f"{name} stays drained: {gate} did not pass")
     if ready:
-        hosts = session.run("watch_open", {}, ready).hosts
+        try:
+            hosts = session.run("watch_open", {}, ready).hosts
+        except CommandError as error:
+            return [*lines, f"{', '.join(ready)}: not given back: {error}"]
         lines += [f"{name} takes jobs again" if hosts[name].status == "ok" else f"{name} stays drained: {hosts[name].message}"
                   for name in ready]  # fmt: skip
     return lines
@@ -125,20 +164,22 @@ def passes(session: Session, gate: str, node: str) -> bool:
     return subprocess.run(argv, check=False, stdin=subprocess.DEVNULL, stdout=sys.stderr).returncode == 0
 
 
-def show(found: Decision, outcome: RunOutcome, session: Session, done: list[str]) -> None:
+def show(found: Decision, outcome: RunOutcome, session: Session, done: list[str], *, drained: bool) -> None:
     failed_headings(outcome)
-    rows: list[tuple[str, Mapping[str, str]]] = [("drain", found.drain), ("observed", found.observed), ("leaf", found.leaves)]
-    for word, texts in rows:
+    for word, texts in (("drain" if drained else "would drain", found.drain), ("observed", found.observed), ("leaf", found.leaves)):
         for name, text in texts.items():
             console.say(console.styled(word, "fail"), console.styled(name, "node"), text.removeprefix(WATCHED).strip())
-    for name in found.silent:
-        console.say(console.styled("silent", "unknown"), console.styled(name, "node"), "its agent has said nothing for five minutes")
-    for name in found.cured:
-        console.say(console.styled("cured", "pass"), console.styled(name, "node"), "its agent finds nothing any more")
+    for word, style, names, text in (
+        ("drained", "fail", found.held, "is still sick"), ("cured", "pass", found.cured, "nothing fails there any more"),
+        ("silent", "unknown", found.silent, "its agent has not looked for five minutes"),
+        ("unasked", "unknown", found.unasked, "its scheduler does not say whether it takes jobs; nothing was decided"),
+    ):  # fmt: skip
+        for name in names:
+            console.say(console.styled(word, style), console.styled(name, "node"), text)
     for line in done:
         console.say(line)
     if found.tripped:
         console.say(console.styled("breaker", "fail"), f"open: {found.tripped}; nobody is drained until: "
                     f"railwright watch -i {quoted(session.inventory)} --drain --reset")  # fmt: skip
-    if not (found.drain or found.observed or found.leaves or found.silent or found.cured or found.tripped):
-        console.say("every agent says ok")
+    if not any((found.drain, found.observed, found.leaves, found.held, found.silent, found.unasked, found.cured, found.tripped)):
+        console.say("every agent that answers says ok")

@@ -43,7 +43,9 @@ def screen(document: Mapping[str, Any], wish: Wish, width: int = 80, height: int
     lines = [head(document), *notes]
     wanted = [len(rows) + 1 for rows, _title, _line in tables]
     for (rows, title, line), share in zip(tables, shares(wanted, room - len(notes)), strict=True):
-        lines += [title, *(line(name, row) for name, row in ordered(rows, wish.sort)[: share - 1])][:share]
+        shown = f"{share - 1} of {len(rows)}"
+        head_line = title if share > len(rows) else f"  {shown:{NODE}}{title[2 + NODE :]}"
+        lines += [head_line, *(line(name, row) for name, row in ordered(rows, wish.sort)[: share - 1])][:share]
     if not tables:
         lines.append("  no rail and no GPU to show")
     return [line[:width].rstrip() for line in [*lines, LEGEND, foot(wish)][:height]]
@@ -130,7 +132,7 @@ def sign(row: Mapping[str, Any]) -> str:
 def bar(moved: float | None, most: float | None) -> str:
     if moved is None or not most:
         return "?" * BAR
-    return ("#" * min(BAR, round(BAR * moved / most))).ljust(BAR, ".")
+    return ("#" * round(BAR * min(1.0, moved / max(most, 1e-3)))).ljust(BAR, ".")
 
 
 def both(row: Mapping[str, Any], *keys: str) -> float | None:

@@ -88,9 +88,12 @@ def _read(line: bytes, limit: int, form: Form, what: str) -> dict[str, Any]:
     return found
 
 
+SHORTEST_S = 0.01  # between two lines of a node: one that says less would move without bounds
+
+
 def rate(before: float | None, after: float | None, seconds: float) -> float | None:
     """Growth a second; none where one is unknown, and where it went down: the counter was reset, or has begun anew."""
-    if before is None or after is None or after < before or seconds <= 0:
+    if before is None or after is None or after < before or seconds < SHORTEST_S:
         return None
     return round((after - before) / seconds, 3)
 

@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.text impor
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import WATCHED
 
 SILENT_S = 300.0  # as node-status has it
-TOGETHER, TOGETHER_S = 3, 60.0  # nodes of one leaf whose links went within so many seconds: the leaf's
+TOGETHER, TOGETHER_S = 3, 150.0  # nodes of one leaf whose links went at once: the leaf's. Looks lie a minute apart, and answers too
 SHOWN = 5
 
 
@@ -24,14 +24,14 @@ class Limits(NamedTuple):
 
 
 class Node(NamedTuple):
-    """``said``: what its agent says; None where the node gave no answer, ``why``. ``drain``: what its scheduler says, or None."""
+    """``said``: what its agent says; None where the node gave no answer. ``drain``: what its scheduler says, or None."""
 
     name: str
     mode: str
     said: Mapping[str, Any] | None
-    why: str = ""
     drain: Mapping[str, Any] | None = None
     out_of_service: Mapping[str, str] = {}
+    placed: bool = False  # a scheduler has it: without its answer nothing is decided of the node
 
     @property
     def ours(self) -> bool:
@@ -40,6 +40,12 @@ class Node(NamedTuple):
     @property
     def closed(self) -> bool:
         return bool((self.drain or {}).get("closed"))
+
+    @property
+    def links_only(self) -> bool:
+        """Whether nothing but its links failed."""
+        failed = [row["check"] for row in (self.said or {}).get("findings", ()) if row["status"] == "fail" and not row["known"]]
+        return bool(failed) and all(check.startswith("port.") for check in failed)
 
     @property
     def silent(self) -> bool:
@@ -55,22 +61,29 @@ class Decision:
     observed: dict[str, str] = field(default_factory=dict)  # would be drained, but for their mode
     leaves: dict[str, str] = field(default_factory=dict)
     silent: list[str] = field(default_factory=list)
+    held: list[str] = field(default_factory=list)  # drained by us, and still sick
+    unasked: list[str] = field(default_factory=list)  # of these their scheduler says nothing
     tripped: str = ""
 
 
 def decide(nodes: Collection[Node], leaves: Mapping[str, Collection[str]], limits: Limits, tripped: str = "") -> Decision:
     """``leaves``: leaf -> its nodes. ``tripped``: why the breaker is open from an earlier look; nobody is drained till it is reset."""
-    found = Decision(tripped=tripped, silent=[node.name for node in nodes if node.mode != "off" and node.silent])
+    found = Decision(tripped=tripped, silent=[
+        node.name for node in nodes if node.mode != "off" and node.said is not None and node.silent])
     found.leaves = {leaf: text for leaf, members in leaves.items() if (text := leaf_text([node for node in nodes if node.name in members]))}
     excused = {name for leaf in found.leaves for name in leaves[leaf]}
     wanted: dict[str, str] = {}
     for node in nodes:
         if node.out_of_service:
-            if not node.closed:
+            if not node.closed and (node.drain is not None or not node.placed):
                 found.drain[node.name] = service_reason(node.out_of_service)
             continue
         reason = reason_to_drain(node, excused=node.name in excused)
-        if reason and not node.closed:
+        if node.placed and node.drain is None:
+            found.unasked.append(node.name)
+        elif reason and node.ours and node.closed:
+            found.held.append(node.name)
+        elif reason and not node.closed:
             (wanted if node.mode == "drain" else found.observed)[node.name] = reason
         elif node.ours and node.closed and not node.silent and node.said is not None and node.said["word"] == "ok":
             found.cured.append(node.name)
@@ -83,7 +96,7 @@ def decide(nodes: Collection[Node], leaves: Mapping[str, Collection[str]], limit
 
 def reason_to_drain(node: Node, *, excused: bool) -> str:
     """'' for none: an agent that is silent, or at most warns, or says of links alone what is the leaf's."""
-    if node.silent or node.said is None or node.said["word"] not in ("link", "refuse") or (node.said["word"] == "link" and excused):
+    if node.silent or node.said is None or node.said["word"] not in ("shared", "refuse") or (node.links_only and excused):
         return ""
     return f"{WATCHED} {node.said['reason']}"
 
@@ -95,12 +108,11 @@ def service_reason(wish: Mapping[str, str]) -> str:
 
 def leaf_text(members: Collection[Node]) -> str:
     """What is said of a leaf whose nodes' links went down together; '' where they did not."""
-    last = sorted((min(float(down["ago"]) for down in node.said["downs"]), node.name)
-                  for node in members if node.said is not None and node.said["downs"])
-    for at, (ago, _name) in enumerate(last):
-        together = [name for other, name in last[at:] if other - ago <= TOGETHER_S]
+    downs = sorted((float(down["ago"]), node.name) for node in members if node.said is not None for down in node.said["downs"])
+    for at, (ago, _name) in enumerate(downs):
+        together = sorted({name for other, name in downs[at:] if other - ago <= TOGETHER_S})
         if len(together) >= TOGETHER:
-            return f"links of {len(together)} nodes went down within {TOGETHER_S:.0f} s: {first_of(together, SHOWN)}; inspect the switch"
+            return f"links of {len(together)} nodes went down at once: {first_of(together, SHOWN)}; inspect the switch"
     return ""
 
 

@@ -14,6 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.health i
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.health import judge_health
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import HEALTH, judge_node
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import of_verdicts
+from ansible_collections.railwright.rdma.plugins.module_utils.host.disk import Mount
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.host.inspected import InspectedHost
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
@@ -418,11 +419,13 @@ def test_an_nfs_mount_that_hangs_is_the_finding(node: Make) -> None:
 def test_a_disk_that_takes_nothing(node: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.statvfs("/")
     full = os.statvfs_result((*real[:3], 0, 0, *real[5:]))
-    fixed = os.statvfs_result((*real[:8], real[8] | 1, real[9]))
+    bound = os.statvfs_result((*real[:8], real[8] | 1, real[9]))  # what a service with ProtectSystem=strict sees of a disk that is well
     live = Host()
-    for state, word in ((full, "full"), (fixed, "read-only")):
-        monkeypatch.setattr(Host, "filesystem", lambda _self, path, state=state: state if path == "/var" else real)
-        assert health.observe_disks(live) == [{"place": "/var", "state": word}]
+    monkeypatch.setattr(Host, "filesystem", lambda _self, path: full if path == "/var" else bound)
+    assert health.observe_disks(live) == [{"place": "/var", "state": "full", "anybodys": False}]
+    monkeypatch.setattr(Host, "filesystem", lambda _self, _path: real)
+    monkeypatch.setattr(health, "mount_of", lambda _host, place: Mount(place, "vda1", "ext4", read_only=place == "/var"))
+    assert health.observe_disks(live) == [{"place": "/var", "state": "read-only"}]
 
 
 def test_a_module_within_its_limits_is_well_whatever_its_flags_say(node: Make) -> None:

@@ -15,7 +15,9 @@ LEAVES = {f"leaf{number}": set(NAMES[number * 32 : number * 32 + 32]) for number
 
 
 def said(word: str = "ok", *, age: float = 10.0, downs: tuple[float, ...] = ()) -> dict[str, Any]:
+    check = {"shared": "port.flaps", "refuse": "gpu.xid"}.get(word)
     return {"mode": "drain", "word": word, "age": age, "reason": "" if word == "ok" else f"gpu.xid GPU: {word}",
+            "findings": [{"check": check, "status": "fail", "known": None}] if check else [],
             "downs": [{"part": "p", "name": "mlx5_0", "ago": ago} for ago in downs]}  # fmt: skip
 
 
@@ -28,7 +30,7 @@ def sick(name: str, word: str = "refuse", **more: Any) -> dict[str, Node]:
 
 
 def drained(name: str, reason: str = "railwright watch: gpu.xid", word: str = "ok") -> dict[str, Node]:
-    return {name: Node(name, "drain", said(word), "", {"closed": True, "reason": reason})}
+    return {name: Node(name, "drain", said(word), {"closed": True, "reason": reason})}
 
 
 def test_a_sick_node_is_drained_with_its_reason() -> None:
@@ -44,33 +46,33 @@ def test_without_the_mode_it_is_only_told(mode: str) -> None:
 
 
 def test_a_silent_agent_drains_nobody() -> None:
-    nodes = fleet({"gpu001": Node("gpu001", "drain", None, "no answer"), **sick("gpu002", age=301.0)})
+    nodes = fleet({"gpu001": Node("gpu001", "drain", None), **sick("gpu002", age=301.0)})
     found = decide(nodes, LEAVES, LIMITS)
-    assert (found.drain, found.silent) == ({}, ["gpu001", "gpu002"])
+    assert (found.drain, found.silent) == ({}, ["gpu002"])
 
 
 def test_a_leaf_that_restarts_is_one_finding_and_drains_nobody() -> None:
     """Three flaps of each of its 32 nodes: every one of them says link."""
     ago = {name: 20.0 + number for number, name in enumerate(sorted(LEAVES["leaf1"]))}
-    nodes = fleet({name: Node(name, "drain", said("link", downs=(seconds,))) for name, seconds in ago.items()})
+    nodes = fleet({name: Node(name, "drain", said("shared", downs=(seconds,))) for name, seconds in ago.items()})
     found = decide(nodes, LEAVES, LIMITS)
     assert (found.drain, found.tripped, list(found.leaves)) == ({}, "", ["leaf1"])
-    assert "links of 32 nodes went down within 60 s" in found.leaves["leaf1"]
+    assert "links of 32 nodes went down at once" in found.leaves["leaf1"]
 
 
 def test_a_link_of_one_node_is_the_nodes() -> None:
-    assert list(decide(fleet(sick("gpu001", "link", downs=(20.0,))), LEAVES, LIMITS).drain) == ["gpu001"]
+    assert list(decide(fleet(sick("gpu001", "shared", downs=(20.0,))), LEAVES, LIMITS).drain) == ["gpu001"]
 
 
 def test_a_gpu_on_a_leaf_that_restarts_is_the_nodes() -> None:
-    nodes = {name: Node(name, "drain", said("link", downs=(20.0,))) for name in LEAVES["leaf1"]}
+    nodes = {name: Node(name, "drain", said("shared", downs=(20.0,))) for name in LEAVES["leaf1"]}
     nodes |= sick("gpu040", "refuse", downs=(20.0,))
     assert list(decide(fleet(nodes), LEAVES, LIMITS).drain) == ["gpu040"]
 
 
 def test_links_that_went_at_other_times_are_no_leaf() -> None:
-    ago = {name: 61.0 * number for number, name in enumerate(sorted(LEAVES["leaf1"]))}
-    nodes = fleet({name: Node(name, "observe", said("link", downs=(seconds,))) for name, seconds in ago.items()})
+    ago = {name: 151.0 * number for number, name in enumerate(sorted(LEAVES["leaf1"]))}
+    nodes = fleet({name: Node(name, "observe", said("shared", downs=(seconds,))) for name, seconds in ago.items()})
     found = decide(nodes, LEAVES, LIMITS)
     assert (len(found.observed), found.leaves) == (32, {})
 
@@ -112,11 +114,28 @@ def test_only_our_own_drains_are_given_back() -> None:
 
 def test_out_of_service_is_drained_and_never_given_back() -> None:
     wish = {"reason": "GPU 3 returned", "ticket": "RMA-1"}
-    nodes = {"gpu001": Node("gpu001", "off", None, "", None, wish),
+    nodes = {"gpu001": Node("gpu001", "off", None, None, wish),
              "gpu002": drained("gpu002")["gpu002"]._replace(out_of_service=wish)}  # fmt: skip
     found = decide(fleet(nodes), LEAVES, LIMITS, "open")
     assert found.drain == {"gpu001": "railwright watch: out of service: GPU 3 returned, ticket RMA-1"}
     assert found.cured == []
+
+
+def test_the_newest_flap_of_one_node_ends_no_excuse_of_the_others() -> None:
+    nodes = {name: Node(name, "drain", said("shared", downs=(7200.0 + number,))) for number, name in enumerate(sorted(LEAVES["leaf1"])[:3])}
+    nodes["gpu032"] = Node("gpu032", "drain", said("shared", downs=(7200.0, 30.0)))
+    assert list(decide(fleet(nodes), LEAVES, LIMITS).leaves) == ["leaf1"]
+
+
+def test_without_the_schedulers_answer_nothing_is_decided() -> None:
+    nodes = [Node(name, "drain", said("refuse"), None, {}, True) for name in NAMES[:10]]
+    found = decide([*nodes, *fleet()[10:]], LEAVES, LIMITS)
+    assert (found.drain, found.tripped, found.unasked) == ({}, "", NAMES[:10])
+
+
+def test_what_is_drained_and_still_sick_is_said() -> None:
+    found = decide(fleet(drained("gpu001", word="refuse")), LEAVES, LIMITS)
+    assert (found.drain, found.held, found.cured) == ({}, ["gpu001"], [])
 
 
 @given(st.sets(st.sampled_from(NAMES)), st.sets(st.sampled_from(NAMES)), st.integers(0, 10), st.floats(0, 1), st.integers(0, 5))

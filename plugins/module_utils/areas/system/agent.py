@@ -42,7 +42,8 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     settings = {"mode": mode, "flaps": spec["agent_flaps"], "textfile": spec["agent_textfile_directory"] or "",
                 "values": spec["agent_derived"]}
     code = "%s/%s" % (node_code.DIRECTORY, node_code.desired(spec, identity).file)
-    return Desired(starter_text(code, settings), unit_text(settings["textfile"]), hook_text(spec["agent_hook_without_agent"]))
+    without = spec["agent_hook_without_agent"] if mode == "drain" else "ok"
+    return Desired(starter_text(code, settings), unit_text(settings["textfile"]), hook_text(without))
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
@@ -102,7 +103,9 @@ Description=railwright's agent: looks each minute whether this node is healthy
 
 [Service]
 Type=oneshot
-ExecStart=/bin/sh -c 'exec "$$(command -v python3 || echo /usr/libexec/platform-python)" %s look'
+ExecStart=/bin/sh -c 'run() { "$$(command -v python3 || echo /usr/libexec/platform-python)" %s "$$1"; }; run look; ended=$$?; \\
+  [ $$ended = 75 ] || exit $$ended; run whole && run look'
+ExecStopPost=-/bin/sh -c '[ "$$SERVICE_RESULT" = timeout ] || rm -f /run/railwright/agent/looking'
 TimeoutStartSec=45
 TimeoutStopSec=5
 LogLevelMax=notice
@@ -152,16 +155,16 @@ case $1 in
   npd)
     case $word in
       ok) echo healthy; exit 0 ;;
-      refuse|link) printf '%.80s\n' "$reason"; exit 1 ;;
+      refuse|shared) printf '%.80s\n' "$reason"; exit 1 ;;
       *) printf '%.80s\n' "$reason"; exit 2 ;;
     esac ;;
   health)
-    [ "$word" = ok ] || echo "railwright: $word: $reason"
+    [ "$word" = ok ] || printf 'railwright: %s: %s\n' "$word" "$reason"
     exit 0 ;;
   prolog|epilog)
     [ "$word" != none ] || { word=""" + without + r"""; mode=drain; }
     if [ "$word" = refuse ] && [ "$mode" = drain ]; then
-      echo "railwright: $reason"
+      printf 'railwright: %s\n' "$reason"
       [ "$1" = epilog ] || exit 1
     fi
     exit 0 ;;

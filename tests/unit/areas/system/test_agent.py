@@ -3,6 +3,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -81,7 +82,9 @@ def test_the_starter_runs_from_the_code_that_is_there(started: Path) -> None:
 
 def test_a_look_of_this_machine_leaves_its_status(started: Path) -> None:
     """Of the real machine, by the real Python; where no test may write, only that it ends well."""
-    answer = subprocess.run([sys.executable, "-I", started, "look"], capture_output=True, text=True, check=False, timeout=60)
+    unit = agent.unit_text("").replace(agent.STARTER, str(started)).replace("$$", "$").replace("\\\n", "")
+    (line,) = [line.removeprefix("ExecStart=") for line in unit.splitlines() if line.startswith("ExecStart=")]
+    answer = subprocess.run(shlex.split(line), capture_output=True, text=True, check=False, timeout=60)
     assert (answer.returncode, answer.stderr) == (0, "")
     (history,) = (started.parent / "memory").glob("*.log")
     assert '"kind":"boot"' in history.read_text()
@@ -119,14 +122,14 @@ REASON = "gpu.xid GPU 0000:27:00.0: H100: Xid 79"
     ("refuse 990 drain " + REASON, "prolog", 1, "railwright: " + REASON),
     ("refuse 990 observe " + REASON, "prolog", 0, ""),
     ("refuse 990 drain " + REASON, "epilog", 0, "railwright: " + REASON),
-    ("link 990 drain port.flaps mlx5_0", "prolog", 0, ""),
+    ("shared 990 drain port.flaps mlx5_0", "prolog", 0, ""),
     ("refuse 600 drain " + REASON, "prolog", 0, ""),  # of an agent that is down
     (None, "prolog", 0, ""),
     ("refuse 990 drain " + REASON, "health", 0, "railwright: refuse: " + REASON),
     (None, "health", 0, "railwright: none: the agent has said nothing"),
     ("ok 990 drain ", "npd", 0, "healthy"),
     ("refuse 990 observe " + REASON, "npd", 1, REASON),
-    ("link 990 observe port.flaps mlx5_0", "npd", 1, "port.flaps mlx5_0"),
+    ("shared 990 observe port.flaps mlx5_0", "npd", 1, "port.flaps mlx5_0"),
     ("ok 600 drain ", "npd", 2, "the agent is down"),
     (None, "npd", 2, "the agent has said nothing"),
     ("", "prolog", 0, ""),
