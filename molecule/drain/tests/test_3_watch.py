@@ -111,7 +111,7 @@ def test_a_sick_node_is_drained_and_given_back_after_its_gate(watch: Watch, slur
     assert slurm.reason("node1") == "railwright watch: gpu.xid GPU 0000:27:00.0: H100: Xid 79, GPU has fallen off the bus"
     assert slurm.job(job)["JobState"] == "RUNNING", "no job is ended"
     code, document = watch.verb("watch", "--drain")
-    assert (code, document["watch"]["cured"]) == (0, []), "what is drained is not drained again"
+    assert (code, document["watch"]["drain"], document["watch"]["held"]) == (1, {}, ["node1"]), "what is drained is not drained again"
     slurm.say("scancel", job)
     watch.forget("node1")
     gates = {"person": "node1 is cured and stays drained: rdma_drain_gate is person",
