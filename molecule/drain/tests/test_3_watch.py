@@ -115,13 +115,14 @@ def test_a_sick_node_is_drained_and_given_back_after_its_gate(watch: Watch, slur
     slurm.say("scancel", job)
     watch.forget("node1")
     gates = {"person": "node1 is cured and stays drained: rdma_drain_gate is person",
-             "validate": "node1 stays drained: validate did not pass",  # nothing was applied to these nodes, so it cannot
-             "none": "node1 takes jobs again"}  # fmt: skip
+             "validate": "node1 stays drained: validate did not pass"}  # nothing was applied to these nodes, so it cannot
     for gate, said in gates.items():
         assert "DRAIN" in slurm.state("node1")
         watch.set("drain", rdma_drain_gate=gate)
         document = watch.verb("watch", "--drain")[1]
         assert (document["watch"]["cured"], document["watch"]["done"]) == (["node1"], [said])
+    watch.set("drain", rdma_drain_gate="none")
+    assert watch.verb("watch", "--drain")[1]["watch"]["cured"] == ["node1"]
     watch.set("drain")
     slurm.until(lambda: slurm.state("node1") == "IDLE", "node1 takes jobs")
 

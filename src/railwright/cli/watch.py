@@ -151,7 +151,7 @@ def act(session: Session, judged: Judged, found: Decision, nodes: Mapping[str, N
             hosts = session.run("watch_open", {}, ready).hosts
         except CommandError as error:
             return [*lines, f"{', '.join(ready)}: not given back: {error}"]
-        lines += [f"{name} takes jobs again" if hosts[name].status == "ok" else f"{name} stays drained: {hosts[name].message}"
+        lines += [f"{name} takes jobs again" if hosts[name].status == "ok" else f"{name}: {hosts[name].message}"
                   for name in ready]  # fmt: skip
     return lines
 
