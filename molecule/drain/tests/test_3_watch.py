@@ -113,6 +113,7 @@ def test_a_sick_node_is_drained_and_given_back_after_its_gate(watch: Watch, slur
     code, document = watch.verb("watch", "--drain")
     assert (code, document["watch"]["drain"], document["watch"]["held"]) == (1, {}, ["node1"]), "what is drained is not drained again"
     slurm.say("scancel", job)
+    slurm.until(lambda: slurm.state("node1") == "IDLE+DRAIN", "the job has left")
     watch.forget("node1")
     gates = {"person": "node1 is cured and stays drained: rdma_drain_gate is person",
              "validate": "node1 stays drained: validate did not pass"}  # nothing was applied to these nodes, so it cannot
