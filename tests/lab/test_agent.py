@@ -47,7 +47,8 @@ def checks(document: dict[str, Any], status: str = "fail") -> set[str]:
 def node(machine: Machine, tmp_path_factory: pytest.TempPathFactory) -> Machine:
     """A rail over a pair of interfaces, the one of which is the switch's port; the timer has been started by the role, and is stopped:
     each look is the test's."""
-    machine.sh(f"mkdir -p /var/lib/node-exporter; {RAIL}")
+    machine.sh("mkdir -p /etc/systemd/system.conf.d; printf '[Manager]\\nDefaultLimitMEMLOCK=infinity\\n' > "
+               f"/etc/systemd/system.conf.d/memlock.conf; systemctl daemon-reexec; mkdir -p /var/lib/node-exporter; {RAIL}")
     machine.site(SITE)
     assert plain_playbook(machine, tmp_path_factory.mktemp("role"), "agent") > 0
     assert machine.run("systemctl", "is-active", "railwright-agent.timer").strip() == "active"
