@@ -73,7 +73,7 @@ class Console:
 def enrol(machine: Machine, password: str) -> None:
     """Reboot, and do at the console what an operator does for a key that waits to be enrolled, until it is all up again."""
     before = machine.boot_id()
-    machine.run("mokutil", "--timeout", "-1")  # its ten seconds are short where two cores do all else too
+    machine.run("mokutil", "--timeout", "120")  # its ten seconds are short where two cores do all else too
     with Console(machine) as console:
         machine.run("systemd-run", "--on-active=1", "systemctl", "reboot")
         for shown, keys in _ENROL:

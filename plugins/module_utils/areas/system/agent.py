@@ -106,7 +106,7 @@ Type=oneshot
 ExecStart=/bin/sh -c 'run() { "$$(command -v python3 || echo /usr/libexec/platform-python)" %s "$$1"; }; run look; ended=$$?; \\
   [ $$ended = 75 ] || exit $$ended; run whole && run look'
 ExecStopPost=-/bin/sh -c '[ "$$SERVICE_RESULT" = timeout ] || rm -f /run/railwright/agent/looking'
-TimeoutStartSec=45
+TimeoutStartSec=120
 TimeoutStopSec=5
 LogLevelMax=notice
 Nice=19
