@@ -148,6 +148,11 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_drain:*": {**SAID, "drains": [DRAIN]},  # the nodes that are asked for: connection/liar.py
     "rdma_check:drift": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {}, "notes": []},
     "rdma_check:check": {**SAID, "verdicts": [VERDICT], "overview": {"node": "Debian GNU/Linux 12 (bookworm)", "HCAs": "1 (rdma_rxe)"}},
+    "rdma_check:agent": {**SAID, "agent": {
+        "mode": "drain", "word": "refuse", "age": 14.0, "reason": "gpu.xid GPU 0000:1b:00.0: Xid 79", "trouble": "", "text": ["n: 1 open"],
+        "offenders": [{"part": "gpu 1653", "times": 2}], "downs": [{"part": "port 1", "name": "mlx5_0 (eth1)", "ago": 9.0}],
+        "findings": [{"id": "3fa90c1e", "check": "gpu.xid", "subject": "GPU 0000:1b:00.0", "part": "gpu 1653", "status": "fail",
+                      "text": "Xid 79", "known": {"reason": "GPU ordered", "by": "root", "t": 1.0}}]}},
     "rdma_check:bundle": {**SAID, "bundle": {"left_out": ["/etc/shadow"], "entries": [
         {"path": "/etc/os-release", "kind": "file", "text": "ID=debian\n", "mode": 0o644, "mtime": 1.0},
         {"path": "/sys/bus/pci/devices/0000:1b:00.0/config", "kind": "file", "base64": "3q0="},

@@ -20,7 +20,8 @@ from tests.hostile.lies import Lie
 from tests.hostile.test_modules import told
 
 SEND, MARK = "\n#railwright WORD send\n", "\n#railwright WORD "
-KEYS = {"check": "rdma_check:check", "drift": "rdma_check:drift", "facts": "rdma_facts:facts", "plan": "rdma_state:plan"}
+KEYS = {"check": "rdma_check:check", "events": "rdma_check:agent", "drift": "rdma_check:drift", "facts": "rdma_facts:facts",
+        "plan": "rdma_state:plan"}
 # What OpenSSH is asked, and where it and we read how: no key is.
 USUAL = ("subprocess.Popen ('ssh', ['ssh', ", "read ~/.ssh/config")
 SEARCH = re.compile(r"'(/usr/bin/)?(gcc|ld|cc)'.*-l(lib)?oqs'")  # asyncssh looks for a library of key exchanges when it is imported
@@ -47,7 +48,7 @@ class Scans(Cluster):
         (place / "sent.json").write_text(json.dumps(sent))
         environment = {**self.environment(place), "XDG_STATE_HOME": str(place / "state")}
         environment["PYTHONPATH"] += f":{ROOT}:{ROOT / 'src'}:{ROOT / '.dev'}"
-        asked = list(sent) if verb == "check" else ["-i", str(place / "hosts.json")]  # that one has no inventory
+        asked = list(sent) if verb in ("check", "events") else ["-i", str(place / "hosts.json")]  # that one has no inventory
         command = (sys.executable, "-m", "tests.hostile.scanned", str(place), verb, *asked, "--format", "json")
         done = subprocess.run(command, cwd=place / "run", env=environment, capture_output=True, text=True, timeout=900, check=False)
         audit = [(event, what) for event, what in read_audit(place)
