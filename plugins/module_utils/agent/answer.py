@@ -6,7 +6,7 @@ from typing import Any, Dict, List
 
 from ..host.host import Host
 from .history import HOUR, now
-from .main import event_text, remembered
+from .main import remembered, text_of
 
 NOBODY: Dict[str, Any] = {"mode": "off", "word": "none", "age": None, "reason": "", "trouble": "", "findings": [], "offenders": []}
 SEEN = ("mode", "word", "reason", "trouble", "offenders")
@@ -25,4 +25,4 @@ def answer(host: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
     if said:
         found["age"] = max(moment.up - float(said["up"]), 0.0)
     found["findings"] = [{name: row.get(name) for name in FINDING} for row in findings]
-    return {"agent": dict(found, downs=downs[-100:], text=event_text(host, params["node"])[:LINES])}
+    return {"agent": dict(found, downs=downs[-100:], text=text_of(params["node"], records, findings, said, moment)[:LINES])}

@@ -60,7 +60,7 @@ def error_verdicts(node: str, parts: Sequence[Part], grown: Sequence[Mapping[str
 
 
 def merge(known: Dict[str, Dict[str, Any]], verdicts: Sequence[Verdict], parts: Sequence[Part], moment: Moment) -> List[News]:
-    """News ``known`` (findings by id) to what these verdicts say; what none of them is about stays as it is."""
+    """Change ``known`` (findings by id) to what these verdicts say; what none of them is about stays as it is."""
     serials = {part.name: part.key for part in parts}
     bad = {key_of(item, serials): item for item in verdicts if item.status in BAD}
     looked = {item.check for item in verdicts if item.status in BAD + ("pass",)}

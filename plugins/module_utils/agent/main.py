@@ -11,7 +11,7 @@ from ..formats.outside import json_object, mapping, read_json, rows
 from ..formats.text import first_of
 from ..host.host import Host
 from .findings import open_findings
-from .history import DIRECTORY, History, now
+from .history import DIRECTORY, History, Moment, now
 from .service import ACKS, LOOKING, STATE, STATE_LIMIT, Agent, Settings
 from .status import DOCUMENT, RUN, event_lines, head_line
 
@@ -68,12 +68,17 @@ def remembered(host: Host, directory: str = DIRECTORY) -> Tuple[List[Dict[str, A
     return records, open_findings(kept) + [row for row in kept.values() if row.get("known")], said
 
 
-def event_text(host: Host, node: str = "", directory: str = DIRECTORY) -> List[str]:
-    moment = now(host, time.time())
-    records, findings, said = remembered(host, directory)
+def event_text(host: Host, directory: str = DIRECTORY) -> List[str]:
+    node = host.line("/proc/sys/kernel/hostname") or "localhost"
+    return text_of(node, *remembered(host, directory), moment=now(host, time.time()))
+
+
+def text_of(
+    node: str, records: Sequence[Dict[str, Any]], findings: Sequence[Mapping[str, Any]], said: Mapping[str, Any], moment: Moment
+) -> List[str]:
+    """For people: of what ``remembered`` gives."""
     age = moment.up - float(said["up"]) if said else None
-    return [head_line(node or host.line("/proc/sys/kernel/hostname") or "localhost", findings, age)] + event_lines(
-        records, findings, moment)
+    return [head_line(node, findings, age)] + event_lines(records, findings, moment)
 
 
 def say_known(host: Host, stamp: str, reason: str, by: str, directory: str = DIRECTORY) -> None:

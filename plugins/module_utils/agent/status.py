@@ -130,8 +130,7 @@ def _labels(**values: str) -> str:
 
 
 def event_lines(records: Sequence[Dict[str, Any]], findings: Sequence[Mapping[str, Any]], moment: Moment) -> List[str]:
-    """How long ago the agent looked and what is open, the worst first; then how often each port went down: in 12 hours, and in the 7 days
-    before."""
+    """What is open, the worst first; then how often each port went down: in 12 hours, and in the 7 days before."""
     lines = []
     for row in findings:
         known = row.get("known")

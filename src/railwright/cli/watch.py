@@ -87,9 +87,12 @@ def command(
 def breaker(session: Session, *, drained: bool) -> Iterator[dict[str, Any]]:
     """What is kept between two drains of this inventory: ``tripped``, and when each node's gate ran. One drain at a time."""
     file = directory("watch") / f"{site_name(session.inventory)}.json"
-    kept = (json_object(file.read_text("utf-8")) or {}) if file.exists() else {}
+
+    def kept_before() -> dict[str, Any]:
+        return (json_object(file.read_text("utf-8")) or {}) if file.exists() else {}
+
     if not drained:
-        yield kept
+        yield kept_before()
         return
     make_directories(file.parent, 0o700)
     with file.with_suffix(".lock").open("w") as lock:
@@ -97,7 +100,7 @@ def breaker(session: Session, *, drained: bool) -> Iterator[dict[str, Any]]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise InputError("another watch --drain of this inventory is at work; allowed: one at a time") from error
-        kept = (json_object(file.read_text("utf-8")) or {}) if file.exists() else {}
+        kept = kept_before()
         yield kept
         write_atomic(file, json_text(kept), 0o600)
 

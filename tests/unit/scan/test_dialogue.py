@@ -16,6 +16,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wir
 from railwright.scan import dialogue
 from railwright.scan.dialogue import Command, Dialogue, Heard, Payload, Refused, command_line
 from railwright.scan.login import Become
+from ssh_channel import Channel
 
 WORD = "c0ffee"
 PAYLOAD = Payload(b"code", b"{}", b"[1]")
@@ -23,22 +24,6 @@ GREETING = f"\n#railwright {WORD} send\n".encode()
 ANSWER = f'\n#railwright {WORD} 9\n{{"a": 1}}\n\n'.encode()
 NO_SUDO = Command("", None, "")
 STDERR = 1  # SSH_EXTENDED_DATA_STDERR
-
-
-class Channel:
-    """Keeps what was written."""
-
-    def __init__(self) -> None:
-        self.written, self.eof, self.aborted = b"", False, False
-
-    def write(self, data: bytes) -> None:
-        self.written += data
-
-    def write_eof(self) -> None:
-        self.eof = True
-
-    def abort(self) -> None:
-        self.aborted = True
 
 
 def hold(chunks: Sequence[tuple[bytes, int | None]], command: Command = NO_SUDO) -> tuple[Heard, Channel]:

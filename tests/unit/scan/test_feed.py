@@ -12,27 +12,12 @@ from railwright.scan import feed as module
 from railwright.scan.dialogue import Command, Heard, Payload, Refused
 from railwright.scan.feed import LINE, Feed
 from railwright.top.sample import read_line
+from ssh_channel import Channel
 
 WORD = "c0ffee"
 PAYLOAD = Payload(b"code", b"{}", b"[1]")
 GREETING = f"login noise\n#railwright {WORD} send\n".encode()
 STDERR = 1  # SSH_EXTENDED_DATA_STDERR
-
-
-class Channel:
-    """Keeps what was written."""
-
-    def __init__(self) -> None:
-        self.written, self.eof, self.aborted = b"", False, False
-
-    def write(self, data: bytes) -> None:
-        self.written += data
-
-    def write_eof(self) -> None:
-        self.eof = True
-
-    def abort(self) -> None:
-        self.aborted = True
 
 
 def fed(chunks: Sequence[tuple[bytes, int | None]]) -> tuple[list[bytes], Channel, Heard | Refused]:
