@@ -76,8 +76,9 @@ class Host(Writer):
         try:
             chunks: List[bytes] = []
             left = limit
+            piece = max(65536, os.fstat(fd).st_size)  # a file in one piece: joining many takes twice the memory
             while left > 0:
-                chunk = os.read(fd, min(65536, left))
+                chunk = os.read(fd, min(piece, left))
                 if not chunk:
                     break
                 chunks.append(chunk)

@@ -23,8 +23,8 @@ NAME = "libnccl.so.2"
 LDCONFIG, BELOW_PREFIX = "ldconfig", "prefix"
 PACKAGE, TORCH, SITE, AIACC, DEEPNCCL = "package", "torch", "site", "aiacc", "deepnccl"
 # Where the text lies: 3 MB into NVIDIA's wheel of 2.30.7, before the GPU code that makes the file large. Only a static
-# or an unusual link order moves it behind, so most files are read once and little.
-LIMITS = (16 * 1024 * 1024, 512 * 1024 * 1024)
+# or an unusual link order moves it behind, so most files are read once and little: the agent has 40 MB in all.
+LIMITS = (8 * 1024 * 1024, 16 * 1024 * 1024, 512 * 1024 * 1024)
 _VERSION = re.compile(rb"NCCL version (2\.[0-9]{1,3}\.[0-9]{1,3}[a-z0-9.]{0,16})\+cuda([0-9]{1,3}\.[0-9]{1,3})\0")
 _CACHED = re.compile(r"^[ \t]+(libnccl\S*) \(([^)\n]*)\) => (/\S+)$", re.MULTILINE)
 
