@@ -10,6 +10,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.consent import jud
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import KNOWN_AREAS, Scope, choose_fixes, complaint, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.saved_plan import departure, part_of
 
 Result = dict[str, Any]
 
@@ -41,6 +42,9 @@ def refuse(variables: Result, options: Result, consent: list[str]) -> Result:
     if "plan" not in options["plan"]:
         raise AnsibleActionFail("rdma_consent got no plan: register the result of railwright.rdma.rdma_state and pass it")
     mixed = mixed_modes(plans_of(variables, options["registered"])) if options["registered"] is not None else None
+    part = part_of(variables) if options["consent_needed"] else None
+    if part is not None and (why := departure(part, options["plan"]["plan"], on_the_way=options["registered"] is None)):
+        return {"failed": True, "msg": why, "refused": []}
     return judged_plan(options["plan"], consent, mixed, consent_needed=options["consent_needed"])
 
 

@@ -17,15 +17,16 @@ def keep_answer(directory: Path, node: str, answer: Mapping[str, Any]) -> None:
     _file(directory, node).write_text(json.dumps(answer), encoding="utf-8")
 
 
-def kept_answer(variables: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Of the task's host. Each is used once: who asks again means the node as it is then."""
-    directory = variables.get(VARIABLE)
+def kept_answer(variables: Mapping[str, Any], variable: str = VARIABLE, *, once: bool = True) -> dict[str, Any] | None:
+    """Of the task's host. A scan's is used ``once``: who asks again means the node as it is then."""
+    directory = variables.get(variable)
     if directory is None:
         return None
     file = _file(Path(str(directory)), str(variables["inventory_hostname"]))
     try:
         text = file.read_text(encoding="utf-8")
-        file.unlink()
+        if once:
+            file.unlink()
     except OSError:
         return None
     return dict(json.loads(text))

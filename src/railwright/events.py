@@ -33,7 +33,7 @@ DOCUMENTS: dict[str, tuple[str, Form]] = {
 # Objects that a node says of itself once: the key of the result, and the field of HostOutcome that keeps it.
 OBJECTS = {
     "rdma": "facts", "explanation": "explanation", "container": "container", "seen": "readiness", "job": "job", "ranks": "ranks",
-    "health": "health", "overview": "overview", "bundle": "bundle", "agent": "agent",
+    "health": "health", "overview": "overview", "bundle": "bundle", "agent": "agent", "erdma": "wire",
 }
 # How many lines of Ansible's own output are kept, to explain a run that produced no per-host result.
 OUTPUT_LINES = 40
@@ -48,6 +48,7 @@ class HostOutcome:
     message: str = ""
     out_of_service: str = ""  # why the inventory counts on it no more
     planned: bool = False  # a plan arrived; an empty one is a statement too
+    wire: Object | None = None  # which way of eRDMA it would talk by this plan
     changes: list[Object] = field(default_factory=list)
     applied: list[str] = field(default_factory=list)  # keys of changes that an apply reported done
     problems: list[Object] = field(default_factory=list)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import standins
+from agreed import agreed
 from cluster import Cluster
 from playbook import BIN, ROOT, SETTINGS, Playbook
 from powercut import kill
@@ -115,7 +116,7 @@ class Rollout:
         return {"A": "B", "B": "A"}[old], self.witness.mark()
 
     def argv(self, verb: str, *options: str) -> tuple[str, ...]:
-        return (str(BIN / "railwright"), verb, "-i", str(self.cluster.inventory), *options)
+        return (str(BIN / "railwright"), verb, "-i", str(self.cluster.inventory), *agreed((verb, *options)), *options)
 
     def environment(self, state: Path | None = None) -> dict[str, str]:
         """``state``: of another machine, which knows nothing of what this one began."""

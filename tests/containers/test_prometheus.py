@@ -199,5 +199,5 @@ def test_an_injected_flap_fires_its_alert(site: Site) -> None:
     assert alert["annotations"]["next"] == "railwright events gpu001"
     until(lambda: bool(site.firing("RailwrightNodeRefusesJobs")))
     (refuses,) = site.firing("RailwrightNodeRefusesJobs")
-    assert "a link is bad" in refuses["annotations"]["summary"]
+    assert "port.flaps mlx5_0 (ens10np0)" in refuses["annotations"]["summary"]
     assert "port.flaps" in refuses["annotations"]["summary"]

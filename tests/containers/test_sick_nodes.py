@@ -84,7 +84,7 @@ def told(site: Path) -> dict[tuple[str, str], dict[str, Any]]:
     """By verb and transport what is said of each node."""
     found = {}
     for verb, transport in WAYS:
-        options = [] if verb == "apply" else ["--transport", transport]
+        options = ["--yes"] if verb == "apply" else ["--transport", transport]
         argv = [sys.executable, "-m", "railwright", verb, "-i", str(site / "hosts.yml"), "--format", "json", *options]
         environment = {**os.environ, "XDG_STATE_HOME": str(site / transport), "ANSIBLE_FORKS": "10", wire.LIMIT_VARIABLE: str(SECONDS)}
         done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=MINUTES, check=False)

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from agreed import agreed
 from playbook import BIN, ROOT, RUN_SECONDS, SETTINGS
 
 CHAPTERS = ("lint", "plan", "apply", "apply again", "plan again")
@@ -27,7 +28,7 @@ class Verb(NamedTuple):
 
 
 def verb(inventory: Path, name: str, *more: str) -> Verb:
-    argv = (str(BIN / "railwright"), name, "-i", str(inventory), "--format", "json", *more)
+    argv = (str(BIN / "railwright"), name, "-i", str(inventory), "--format", "json", *agreed((name, *more)), *more)
     env = dict(os.environ, ANSIBLE_COLLECTIONS_PATH=SETTINGS["ANSIBLE_COLLECTIONS_PATH"])
     done = subprocess.run(argv, check=False, capture_output=True, text=True, cwd=ROOT, env=env, timeout=RUN_SECONDS)
     return Verb(done.returncode, json.loads(done.stdout or "null"), done.stderr)

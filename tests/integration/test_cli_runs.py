@@ -22,6 +22,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from agreed import agreed
+
 ROOT = Path(__file__).resolve().parents[2]
 COLLECTION = "ansible_collections/railwright/rdma"
 
@@ -105,7 +107,7 @@ class Site:
         return path
 
     def start(self, *argv: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "railwright", *argv]
+        command = [sys.executable, "-m", "railwright", *argv, *agreed(argv)]
         return subprocess.Popen(
             command, env=self.environment(), cwd=self.directory, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )

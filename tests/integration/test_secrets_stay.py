@@ -16,6 +16,7 @@ import pytest
 import yaml
 from ansible.parsing.vault import VaultLib, VaultSecret
 
+from agreed import agreed
 from quiet_machine import SYSLOG, run_there
 
 from .test_bench_play import PLAY
@@ -94,7 +95,7 @@ class Site:
         return {"argv": argv, "env": environment, "cwd": str(self.directory)}
 
     def railwright(self, *argv: str) -> dict[str, Any]:
-        return self.command(sys.executable, "-m", "railwright", *argv)
+        return self.command(sys.executable, "-m", "railwright", *argv, *agreed(argv))
 
     def places(self) -> dict[str, bytes]:
         """Every file that the runs left: records, reports, what is below /run and in temporary directories, and the syslog."""

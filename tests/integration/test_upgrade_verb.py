@@ -67,7 +67,7 @@ class Upgrades:
             "SWALLOWED": swallowed,
         }
         return subprocess.Popen(
-            [sys.executable, "-m", "railwright", "upgrade", "-i", "inv", *arguments],
+            [sys.executable, "-m", "railwright", "upgrade", "-i", "inv", "--yes", *arguments],
             cwd=self.directory,
             env=environment,
             text=True,

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from agreed import agreed
 from railwright import lab
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,7 +84,8 @@ class Machine:
         return done.stdout + done.stderr
 
     def railwright(self, verb: str, *arguments: str, timeout: float = RUN_SECONDS) -> Outcome:
-        argv = [str(Path(sys.executable).with_name("railwright")), verb, "-i", str(self.inventory), "--format", "json", *arguments]
+        argv = [str(Path(sys.executable).with_name("railwright")), verb, "-i", str(self.inventory), "--format", "json",
+                *agreed((verb, *arguments)), *arguments]  # fmt: skip
         started = time.monotonic()
         done = subprocess.run(argv, capture_output=True, text=True, timeout=timeout, check=False)
         assert done.stdout, f"{argv}: exit {done.returncode}, nothing on stdout: {done.stderr[-3000:]}"

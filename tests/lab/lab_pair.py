@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from agreed import agreed
 from launching import PLACE, Launching, Plan, strays
 from railwright import lab
 
@@ -45,7 +46,7 @@ class Pair:
         self.interface, self.limit = interface, limit
 
     def railwright(self, verb: str, *arguments: str) -> tuple[int, Any, str]:
-        argv = (str(BIN / "railwright"), verb, "-i", str(self.inventory), "--format", "json", *arguments)
+        argv = (str(BIN / "railwright"), verb, "-i", str(self.inventory), "--format", "json", *agreed((verb, *arguments)), *arguments)
         done = self.call(argv, {"XDG_STATE_HOME": str(self.records)})
         assert done.stdout, f"{argv}: exit {done.returncode}, nothing on stdout: {done.stderr[-3000:]}"
         return done.returncode, json.loads(done.stdout), done.stderr

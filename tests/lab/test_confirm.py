@@ -119,7 +119,7 @@ def absences(machine: Machine) -> list[float]:
 def cut(machine: Machine, tmp_path: Path, *, kill: bool = False) -> Cut:
     """apply in a session of its own. kill: it and all its children are gone as soon as the node is."""
     out, err = tmp_path / "out", tmp_path / "err"
-    argv = [str(Path(sys.executable).with_name("railwright")), "apply", "-i", str(machine.inventory), "--format", "json"]
+    argv = [str(Path(sys.executable).with_name("railwright")), "apply", "-i", str(machine.inventory), "--format", "json", "--yes"]
     monitor(machine)
     with out.open("w") as stdout, err.open("w") as stderr:
         run = subprocess.Popen(argv, stdout=stdout, stderr=stderr, start_new_session=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from agreed import agreed
 from drain_steps import NODES, Slurm
 from playbook import BIN, SETTINGS
 
@@ -42,7 +43,7 @@ class Watch:
 
     def verb(self, *words: str) -> tuple[int, dict[str, Any]]:
         argv = [str(Path(sys.executable).with_name("railwright")), words[0], "-i", str(self.slurm.cluster.inventory), "-i", str(self.more),
-                *words[1:], "--format", "json"]  # fmt: skip
+                *words[1:], *agreed(words), "--format", "json"]  # fmt: skip
         ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=SECONDS, stdin=subprocess.DEVNULL,
                                env={**os.environ, "XDG_STATE_HOME": str(self.state)})  # fmt: skip
         sys.stderr.write(ended.stderr)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from agreed import agreed
 from railwright import lab
 
 # Against a hang only. The machines are emulated: where the host stole most of the processors' time, a boot was seen to take six minutes.
@@ -40,7 +41,7 @@ def railwright(inventory: str) -> Callable[..., Outcome]:
     """Run a verb on the lab's inventory with --format json."""
 
     def run(verb: str, *arguments: str) -> Outcome:
-        argv = ["railwright", verb, "-i", inventory, "--format", "json", *arguments]
+        argv = ["railwright", verb, "-i", inventory, "--format", "json", *agreed((verb, *arguments)), *arguments]
         started = time.monotonic()
         done = subprocess.run(argv, capture_output=True, text=True, timeout=HANGS_S, check=False)
         seconds = time.monotonic() - started

@@ -114,7 +114,7 @@ class Tale:
 
     def killed(self, run: str) -> list[str]:
         """A rollback whose module is killed on one node when it has begun to undo."""
-        argv = (str(BIN / "railwright"), "rollback", "-i", str(self.inventory), "--to", run, "--no-validate", "--force", LIMITS)
+        argv = (str(BIN / "railwright"), "rollback", "-i", str(self.inventory), "--to", run, "--no-validate", "--force", LIMITS, "--yes")
         before = self.container(NODES[0]).out("ls", "/var/lib/railwright/restore").split()
         process = subprocess.Popen(argv, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

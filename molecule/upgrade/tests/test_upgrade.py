@@ -80,7 +80,7 @@ def test_a_second_one_on_this_machine_is_told_who_is_at_work(moved: Moved) -> No
     run = moved.done.document["run"]
     assert moved.same_machine.code == 1
     assert f"run {run}" in moved.same_machine.err
-    assert "is being upgraded on this controller already" in moved.same_machine.err
+    assert "is being changed on this controller already" in moved.same_machine.err
     status = moved.status.document
     assert (status["run"], status["nodes"]["node1"]["state"]) == (run, "draining")
 

@@ -1,31 +1,42 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How plan and apply show changes: grouped by area, values cut to fit, nothing hidden in silence."""
 
+import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
 from railwright.cli import console
 from railwright.cli.session import heading
 from railwright.drift import as_json, folded_cell
 from railwright.events import HostOutcome
-from railwright.report.text import is_shortened, short
+from railwright.report.text import is_shortened, short, value_text
 
 NAMES = 6  # nodes that are shown one by one; of more, those that are alike are one
 DIFFERS = "(differs)"
 
 
-def by_area(changes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """In the order of the plan, the changes of one area together."""
-    areas = {area: index for index, area in reversed(list(enumerate(change.get("area") for change in changes)))}
-    return sorted(changes, key=lambda change: areas[change.get("area")])
+def hurt(change: Mapping[str, Any]) -> int:
+    """0 where nothing that runs notices; a word that we do not know hurts most."""
+    word = change.get("disruption")
+    return DISRUPTIONS.index(word) if word in DISRUPTIONS else len(DISRUPTIONS)
+
+
+def by_area(changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The changes of one area together, in the order of the plan; the area that hurts most comes first."""
+    worst: dict[Any, int] = {}
+    for change in changes:
+        worst[change.get("area")] = max(worst.get(change.get("area"), 0), hurt(change))
+    areas = sorted(worst, key=lambda area: -worst[area])
+    return sorted(changes, key=lambda change: areas.index(change.get("area")))
 
 
 def sections(nodes: Mapping[str, list[dict[str, Any]]]) -> list[tuple[list[str], list[dict[str, Any]]]]:
     """Changes with the nodes that all have them: what many nodes share is shown once.
 
-    The largest sets of nodes come first; within a set the changes keep the order of the plan.
+    The sets with what hurts most come first, the largest of these before the others; within a set the changes keep the order of the plan.
     """
     rows: dict[str, tuple[dict[str, Any], list[str]]] = {}
     for name, changes in nodes.items():
@@ -35,7 +46,12 @@ def sections(nodes: Mapping[str, list[dict[str, Any]]]) -> list[tuple[list[str],
     found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for change, names in rows.values():
         found.setdefault(tuple(names), []).append(change)
-    return [(list(names), changes) for names, changes in sorted(found.items(), key=lambda item: (-len(item[0]), item[0]))]
+    return [(list(names), changes) for names, changes in sorted(found.items(), key=_first)]
+
+
+def _first(item: tuple[tuple[str, ...], list[dict[str, Any]]]) -> tuple[Any, ...]:
+    names, changes = item
+    return -max(map(hurt, changes)), -len(names), names
 
 
 def show_hosts(hosts: Mapping[str, HostOutcome], restore_point: str = "", text: Callable[[HostOutcome], str] | None = None) -> None:
@@ -104,7 +120,7 @@ def fleet_changes(nodes: Mapping[str, list[dict[str, Any]]]) -> list[tuple[list[
             for part in ("before", "after"):
                 if row.get(part) != change.get(part):
                     row[part] = DIFFERS
-    return sorted(rows.values(), key=lambda row: -len(row[0]))
+    return sorted(rows.values(), key=lambda row: (-hurt(row[1]), -len(row[0])))
 
 
 def _fleet_table(nodes: Mapping[str, list[dict[str, Any]]], *, state: bool) -> bool:
@@ -131,6 +147,46 @@ def change_table(changes: list[dict[str, Any]], *, state: bool = False, nodes: S
     columns = (["nodes"] if nodes else []) + ["area", "what", "before", "after", "disruption"] + (["result"] if state else [])
     console.table(columns, rows)
     return any(is_shortened(change.get(key)) for change in changes for key in ("before", "after"))
+
+
+MARKS = {"+": "ok", "-": "fail", "~": "warn"}
+DIFF_LINES = 200  # of one file
+
+
+def show_diffs(documents: Mapping[str, Mapping[str, Any]]) -> None:
+    """Nodes with the same plan are one block. A change is ``+`` (new), ``-`` (gone) or ``~``; a file's lines stand below it."""
+    blocks: dict[str, tuple[list[dict[str, Any]], list[str]]] = {}
+    for name, document in documents.items():
+        if document["changes"]:
+            blocks.setdefault(as_json(document["changes"]), (document["changes"], []))[1].append(name)
+    for changes, names in sorted(blocks.values(), key=lambda block: _first((tuple(block[1]), block[0]))):
+        console.out().line()
+        line = change_line(len(changes), dict(Counter(str(change.get("disruption")) for change in changes)))
+        console.say(console.styled(folded_cell(names), "node"), line)
+        last = None
+        for change in sorted(changes, key=lambda change: -hurt(change)):
+            word = change.get("disruption")
+            if word != last:
+                console.say(console.styled(f"  {word}", str(word)))
+            last = word
+            _show_diff(change)
+
+
+def _show_diff(change: Mapping[str, Any]) -> None:
+    before, after = change.get("before"), change.get("after")
+    mark = "+" if before is None else "-" if after is None else "~"
+    head = (f"  {mark}", f"{change.get('area')}: {change.get('what')}")
+    old, new = (value.splitlines() if isinstance(value, str) else [] for value in (before, after))
+    if max(len(old), len(new)) < 2:
+        values = {"+": value_text(after), "-": value_text(before), "~": f"{value_text(before)} → {value_text(after)}"}
+        console.say(console.styled(head[0], MARKS[mark]), f"{head[1]}  {values[mark]}")
+        return
+    console.say(console.styled(head[0], MARKS[mark]), head[1])
+    lines = list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]
+    for line in lines[:DIFF_LINES]:
+        console.say("      ", console.styled(line, MARKS.get(line[:1], "dim")))
+    if len(lines) > DIFF_LINES:
+        console.say(f"      … and {len(lines) - DIFF_LINES} lines more; --format json has them whole")
 
 
 def disruptions(hosts: Iterable[HostOutcome]) -> dict[str, int]:

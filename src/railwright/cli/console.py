@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from railwright.cli.options import Format
+from railwright.exitcodes import CommandError, InputError
 from railwright.report.text import printable
 from railwright.writing import json_text
 
@@ -55,6 +56,11 @@ def print_json(document: Any) -> None:
     sys.stdout.write(json_text(document))
 
 
+def raw(text: str) -> None:
+    """A document in a form of its own."""
+    sys.stdout.write(text)
+
+
 def answer(form: Format, document: Any, show: Callable[[], None]) -> None:
     """A result: the one document of JSON mode, or what ``show`` prints."""
     if form is Format.JSON:
@@ -71,6 +77,26 @@ def say(*parts: str | Text) -> None:
 def note(text: str) -> None:
     """One line for the operator that is not part of the result."""
     err().print(Text(printable(text)), soft_wrap=True)
+
+
+def expect_answers(verb: str, *, yes: bool, form: Format = Format.TEXT) -> None:
+    """Before anything is contacted: whether somebody can be asked. Raises InputError."""
+    if not yes and (form is Format.JSON or not (sys.stdin.isatty() and sys.stderr.isatty())):
+        why = "--format json asks nobody" if form is Format.JSON else "there is no terminal to ask on"
+        raise InputError(f"{verb} asks before it changes a node, and {why}; allowed: --yes")
+
+
+def agree(question: str, *, yes: bool) -> None:
+    """Go on only if the operator says so. Raises Declined, by which nothing was changed."""
+    if yes:
+        return
+    err().print(Text(f"{printable(question)} [y/N] "), end="", soft_wrap=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Declined("not agreed to; nothing was changed")
+
+
+class Declined(CommandError):
+    """The operator has said no."""
 
 
 def styled(text: object, kind: str | None = None) -> Text:

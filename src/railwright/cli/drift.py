@@ -13,7 +13,7 @@ import typer
 
 from railwright.cli import console
 from railwright.cli.changes import alike, nodes_line
-from railwright.cli.options import Format, Inventory, Limit, Transport, TransportOption, option
+from railwright.cli.options import Areas, Format, Inventory, Limit, Transport, TransportOption, option
 from railwright.cli.session import Session, concluded, heading, require
 from railwright.documents import moment
 from railwright.drift import SEVERITIES, as_prometheus, fleet, folded_cell, rank, read_history, remember, unasked, write_history
@@ -52,8 +52,6 @@ class Severity(StrEnum):
 
 FORMAT_HELP = "text for people; json: one document; junit: for CI; prometheus: for node_exporter's textfile collector."
 DriftForm = Annotated[DriftFormat, typer.Option("--format", "-f", help=FORMAT_HELP)]
-AREA_HELP = "Only this area (network, nccl, hca …); may be given several times."
-Areas = Annotated[list[str] | None, option("--area", metavar="AREA", help=AREA_HELP)]
 Worst = Annotated[Severity, typer.Option("--severity", help="Only this severity and what is worse.")]
 OUTPUT_HELP = "Write the result there instead of to stdout: whole or not at all. Not for text."
 Output = Annotated[Path | None, option("--output", "-o", metavar="FILE", help=OUTPUT_HELP)]

@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.text impor
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.job_nodes import placed_job
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, option
 from railwright.cli.session import Judged, Session, concluded, failed_headings, node_counts
 from railwright.exitcodes import ExitCode, InputError, RunError
 from railwright.inventories import quoted
@@ -74,14 +74,12 @@ Busy = Annotated[bool, typer.Option("--busy", help=BUSY_HELP)]
 def command(
     inventory: Inventory, limit: Limit = None, tool: Tool = "auto", minutes: Minutes = 20.0, rounds: Rounds = 8, samples: Samples = None,
     at_once: AtOnce = 1024, seed: Seed = 1, drained: Drain = False, busy: Busy = False, job: Job = None, resume: Resume = False,
-    form: OutputFormat = Format.TEXT,
+    yes: Yes = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
-    from railwright.isolate.drain import check_drain, drain, reasons_of
+    from railwright.isolate.drain import check_drain
 
-    if tool not in ("auto", *TOOLS):
-        raise InputError(f"--tool {tool}: is no such tool; allowed: auto, {', '.join(TOOLS)}")
-    if job is not None and resume:
-        raise InputError("--resume goes on with the nodes of the search that was interrupted; allowed: without --job")
+    _agree(tool, job, resume=resume)
+    console.expect_answers("isolate --drain", yes=yes or not drained, form=form)
     session = Session("isolate", inventory, limit, form)
     judged = session.judge()
     if len(judged.inventory.hosts) < 2:
@@ -113,7 +111,7 @@ def command(
     outcome.verdicts = [*map(as_verdict, found.findings), *launcher.grown.verdicts()]
     document = isolate_document(fleet, measured(place, fleet), found)
     if drained:
-        document["drained"] = [row._asdict() for row in drain(session, reasons_of(session.id, found.findings))]
+        document["drained"] = drained_rows(session, found.findings, yes=yes)
     failed = not found.clean or any(row["state"] == "failed" for row in document.get("drained", ()))
     totals = {"findings": len(found.findings), "rounds": found.rounds}
     end = concluded(outcome, lambda _host: {}, lambda _nodes: totals, codes=[ExitCode.FAILED] if failed else [])
@@ -121,6 +119,26 @@ def command(
     place.unlink(missing_ok=True)
     session.show(end, lambda: show(found, outcome, document), isolate=document, verdicts=verdicts.ordered(outcome.verdicts))
     raise typer.Exit(end.code)
+
+
+def _agree(tool: str, job: str | None, *, resume: bool) -> None:
+    if tool not in ("auto", *TOOLS):
+        raise InputError(f"--tool {tool}: is no such tool; allowed: auto, {', '.join(TOOLS)}")
+    if job is not None and resume:
+        raise InputError("--resume goes on with the nodes of the search that was interrupted; allowed: without --job")
+
+
+def drained_rows(session: Session, findings: Collection[Finding], *, yes: bool) -> list[dict[str, Any]]:
+    """What became of each node that was to be drained. Who does not agree still gets what was found."""
+    from railwright.isolate.drain import drain, reasons_of
+
+    reasons = reasons_of(session.id, list(findings))
+    try:
+        console.agree(f"Drain {', '.join(f'{name} ({why})' for name, why in reasons.items())}?", yes=yes or not reasons)
+    except console.Declined:
+        console.note("not agreed to; nobody is drained")
+        return []
+    return [row._asdict() for row in drain(session, reasons)]
 
 
 def measured(place: Path, fleet: Fleet) -> tuple[journal.Done, ...]:

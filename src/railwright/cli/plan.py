@@ -1,33 +1,143 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright plan``: every change that apply would make, nothing done."""
 
-from typing import Any
+import shlex
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from railwright.cli import console
-from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_hosts
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption
+from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_diffs, show_hosts
+from railwright.cli.drift import expect_writable
+from railwright.cli.options import Areas, Format, Limit, OptionalInventory, Transport, TransportOption, option
 from railwright.cli.session import Conclusion, Session, concluded, require
 from railwright.events import HostOutcome, RunOutcome
+from railwright.exitcodes import InputError
+from railwright.runs import load_run
 
 HELP = """Show every change that `apply` would make; change nothing.
 
-Ends 0 when nothing differs, 2 when something does, 1 when a node has a problem that no change can fix, \
-3 when a node does not answer.
+With -o the plan is a file, and `apply FILE` makes exactly that, here or elsewhere. What hurts most stands first. Ends 0 when nothing \
+differs, 2 when something does, 1 when a node has a problem that no change can fix, 3 when a node does not answer.
 
 \b
-Example:
-  railwright plan -i mycluster --limit node1
+Examples:
+  railwright plan -i mycluster --limit node1 --diff
+  railwright plan -i mycluster --area nccl -o friday.plan
+  railwright plan --recorded friday.plan --format markdown
 """
 
 
+class PlanFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+FORMAT_HELP = "text for people; json: one JSON document on stdout and nothing else; markdown: for a review."
+PlanForm = Annotated[PlanFormat, typer.Option("--format", "-f", help=FORMAT_HELP)]
+Output = Annotated[Path | None, option("--output", "-o", metavar="FILE", help="Save the plan there, for `apply FILE`.")]
+Diff = Annotated[bool, typer.Option("--diff", help="Show files line by line and values as before → after; nodes with one plan together.")]
+RECORDED_HELP = "Show a plan again, by its run's name or its file; contact no node."
+Recorded = Annotated[str | None, option("--recorded", metavar="RUN", help=RECORDED_HELP)]
+
+
 def command(
-    inventory: Inventory, limit: Limit = None, form: OutputFormat = Format.TEXT, transport: TransportOption = Transport.AUTO
+    inventory: OptionalInventory = None, limit: Limit = None, area: Areas = None, output: Output = None, diff: Diff = False,
+    recorded: Recorded = None, form: PlanForm = PlanFormat.TEXT, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
-    session = Session("plan", inventory, limit, form)
-    outcome = session.scan("plan", transport)
+    show = show_diffs if diff else show_changes
+    if recorded is not None:
+        _again(recorded, form, show, given=bool(inventory or limit or area or output))
+        return
+    if inventory is None:
+        raise InputError("no inventory is named: give -i INVENTORY, or --recorded RUN")
+    if output is not None:
+        expect_writable(output, "--output")
+    session = Session("plan", inventory, limit, Format.JSON if form is PlanFormat.JSON else Format.TEXT)
+    outcome = planned(session, area or [], transport)
+    if output is not None:
+        save(session, output, area or [], outcome)
+        console.note(f"saved; make exactly this with: railwright apply {shlex.quote(str(output))}")
+    end = conclusion(outcome)
+    run = session.store(end) or session.record(end)
+    if form is PlanFormat.MARKDOWN:
+        _markdown(run)
+    else:
+        session.show(end, lambda: show_plan(outcome, end, show))
+    raise typer.Exit(end.code)
+
+
+def planned(session: Session, areas: list[str], transport: Transport = Transport.AUTO) -> RunOutcome:
+    """What each node's plan is now."""
+    from railwright.scan.questions import plan_question
+
+    known_plan_areas(areas)
+    extra = {"rdma_areas": areas} if areas else {}
+    outcome = session.scan("plan", transport, extra, lambda _judged: plan_question(areas))
     require(outcome, lambda host: host.planned, "plan")
-    end = concluded(outcome, _document, lambda nodes: _totals(outcome, nodes), lambda node: node["changes"])
-    session.finish(end, lambda: _show(outcome, end))
+    return outcome
+
+
+def known_plan_areas(areas: list[str]) -> None:
+    from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import BY_NAME
+
+    unknown = [name for name in areas if name not in BY_NAME]
+    if unknown:
+        raise InputError(f"--area {unknown[0]}: no such area; allowed: {', '.join(BY_NAME)}")
+
+
+def save(session: Session, path: Path, areas: list[str], outcome: RunOutcome) -> None:
+    from railwright.saved_plan import write_plan
+
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    try:
+        write_plan(path, session.inventory, areas, created, outcome, session.wishes())
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+
+
+def _again(name: str, form: PlanFormat, show: Callable[..., None], *, given: bool) -> None:
+    from railwright.saved_plan import hosts_of, read_plan
+
+    if given:
+        raise InputError("--recorded is a plan that is made already; it does not go with -i, --limit, --area or --output")
+    run = None if Path(name).is_file() else load_run(name)
+    if run is not None and run.verb != "plan":
+        raise InputError(f"--recorded {name}: is a run of {run.verb}; allowed: one of plan, or a file that plan -o has written")
+    outcome = RunOutcome(read_plan(Path(name)).nodes if run is None else hosts_of(run.nodes))
+    end = conclusion(outcome)
+    if form is PlanFormat.MARKDOWN:
+        _markdown(run or _as_run(Path(name), end))
+    elif form is PlanFormat.JSON:
+        console.print_json({"nodes": end.nodes, "summary": end.summary})
+    else:
+        show_plan(outcome, end, show)
+
+
+def _as_run(path: Path, end: Conclusion) -> Any:
+    """A file that was never a run here."""
+    from railwright.runs import Run
+    from railwright.saved_plan import named, read_plan
+
+    saved = read_plan(path)
+    return Run(str(path), "plan", named(saved.inventory), None, saved.created, "", exit_code=int(end.code), nodes=end.nodes,
+               summary=end.summary)  # fmt: skip
+
+
+def _markdown(run: Any) -> None:
+    from railwright.report.cases import cases_of
+    from railwright.report.markdown import as_markdown
+
+    console.raw(as_markdown(run, cases_of(run)))
+
+
+def conclusion(outcome: RunOutcome) -> Conclusion:
+    return concluded(outcome, _document, lambda nodes: _totals(outcome, nodes), lambda node: node["changes"])
 
 
 def _document(host: HostOutcome) -> dict[str, Any]:
@@ -39,12 +149,13 @@ def _totals(outcome: RunOutcome, nodes: dict[str, dict[str, Any]]) -> dict[str, 
     return counted | {"disruptions": disruptions(outcome.hosts.values())}
 
 
-def _show(outcome: RunOutcome, end: Conclusion) -> None:
+def show_plan(outcome: RunOutcome, end: Conclusion, show: Callable[..., None] = show_changes) -> None:
     summary = end.summary
     changes, problems = change_line(summary["changes"], summary["disruptions"]), console.count(summary["problems"], "problem")
     with console.paged():
-        show_hosts(outcome.hosts)
-        show_changes(end.nodes)
+        told = outcome.hosts.items()  # with their lines below, nodes are not listed for their counts
+        show_hosts({name: host for name, host in told if show is show_changes or host.status != "ok" or host.problems or host.notes})
+        show(end.nodes)
         console.say(f"{nodes_line(summary)}: {changes}, {problems}")
     asked = [name for name in summary["disruptions"] if name != "none"]
     if asked:

@@ -10,8 +10,8 @@ import typer
 from railwright.cli import console
 from railwright.cli.apply import Consent, consented
 from railwright.cli.changes import nodes_line
-from railwright.cli.drift import Areas, Severity, Worst, keep_history, known_areas
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat
+from railwright.cli.drift import Severity, Worst, keep_history, known_areas
+from railwright.cli.options import Areas, Format, Inventory, Limit, OutputFormat, Transport, Yes
 from railwright.cli.session import Conclusion, Session, concluded, heading, require
 from railwright.drift import Asked, Remedy, fold, folded_cell, out_of_scope, remedy
 from railwright.events import HostOutcome, RunOutcome
@@ -41,21 +41,43 @@ CLEAN, FIXED, LEFT, BROKEN, WAITING = "no drift", "fixed", "left as it is", "not
 
 def command(
     inventory: Inventory, limit: Limit = None, area: Areas = None, severity: Worst = Severity.MINOR, batch: Batch = Asked().batch,
-    consent: Consent = None, form: OutputFormat = Format.TEXT,
+    consent: Consent = None, yes: Yes = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     if not BATCH.fullmatch(batch):
         raise InputError(f"--batch {batch}: allowed: a number from 1 on, or 1% to 100%")
     known_areas(area or [])
+    console.expect_answers("remediate", yes=yes, form=form)
     allowed = consented(consent)
     asked = Asked(tuple(area or []), severity.value, batch, tuple(allowed["rdma_consent"]) if allowed else None)
     extra = {"rdma_remediate_areas": area or [], "rdma_remediate_severity": severity.value, "rdma_batch": batch} | allowed
     session = Session("remediate", inventory, limit, form)
+    if not yes:
+        _agree(session, asked)
     outcome = session.run("remediate", extra)
     require(outcome, lambda host: host.remediation is not None, "look for drift")
     keep_history(session, outcome)
     site = str(session.inventory)
     end = concluded(outcome, lambda host: _node(host, site, asked), _totals, lambda node: node["findings"] or node["waiting"])
     session.finish(end, lambda: _show(outcome, end, site, asked))
+
+
+def _agree(session: Session, asked: Asked) -> None:
+    """Show what would be fixed, and ask; where nothing would be, nobody is asked."""
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import Scope, choose_fixes
+
+    found = session.scan("drift", Transport.AUTO)
+    specs = session.judge().specs
+    fixes = {}
+    for name, host in found.hosts.items():
+        consent = specs[name].consent if asked.consent is None else asked.consent
+        chosen = choose_fixes(host.drift or {}, Scope(asked.areas, asked.severity, consent), {}, {})
+        fixes[name] = [row for row in chosen["tried"] if row["key"] in chosen["fix"]]
+    many = sum(map(bool, fixes.values()))
+    if many:
+        rows = [(folded_cell(names), row["area"], row["what"], console.styled(row["disruption"])) for row, names in _grouped(fixes, ())]
+        console.table(("nodes", "area", "what", "disruption"), rows)
+    total = console.count(sum(map(len, fixes.values())), "difference")
+    console.agree(f"Fix {total} on {console.count(many, 'node')}, {asked.batch} at a time?", yes=not many)
 
 
 def _node(host: HostOutcome, inventory: str, asked: Asked) -> dict[str, Any]:

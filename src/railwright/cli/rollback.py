@@ -8,7 +8,7 @@ import typer
 from railwright.cli import console, verdicts
 from railwright.cli.apply import consented
 from railwright.cli.changes import change_line, disruptions, host_line, nodes_line, show_changes, show_hosts
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, option
 from railwright.cli.session import Conclusion, Session, concluded, heading, overall, require
 from railwright.cli.validate import judged_by_validate
 from railwright.documents import moment
@@ -44,25 +44,42 @@ Consent = Annotated[str | None, option("--consent", metavar="CLASS,...", help=CO
 
 def command(
     inventory: Inventory, to: To = None, limit: Limit = None, consent: Consent = None, listed: List = False, dry_run: Dry = False,
-    force: Force = None, validate: Validate = True, form: OutputFormat = Format.TEXT,
+    force: Force = None, validate: Validate = True, yes: Yes = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     if listed == (to is not None):
         raise InputError("give --to RUN, or --list for the runs that can be undone")
+    console.expect_answers("rollback", yes=yes or listed or dry_run, form=form)
     session = Session("rollback", inventory, limit, form)
     if to is None:
         _list(session)
         return
     wanted = {"rdma_rollback_to": to, "rdma_rollback_force": force or [], "rdma_rollback_plan_only": dry_run}
-    outcome = session.run("rollback", consented(consent) | wanted)
-    _known(outcome, to)
-    require(outcome, lambda host: host.planned, "plan")
+    if not (dry_run or yes):
+        _agree(session, consented(consent) | wanted, to)
+    outcome = _run(session, consented(consent) | wanted, to)
     judged = _validated(session, outcome) if validate and not dry_run else None
     codes = [] if judged is None else [overall(judged)]
     found = {"verdicts": [] if judged is None else judged.verdicts}
     end = concluded(
-        outcome, lambda host: _document(host, to, dry_run), lambda nodes: _totals(outcome, nodes, found["verdicts"]), codes=codes)
+        outcome, lambda host: _document(host, to, dry_run=dry_run), lambda nodes: _totals(outcome, nodes, found["verdicts"]), codes=codes)
     more = {} if judged is None else {"traffic": judged.traffic, "reachability": judged.reachability}
     session.finish(end, lambda: _show(outcome, end, judged), found, **found, **more)
+
+
+def _run(session: Session, extra: dict[str, Any], to: str) -> RunOutcome:
+    outcome = session.run("rollback", extra)
+    _known(outcome, to)
+    require(outcome, lambda host: host.planned, "plan")
+    return outcome
+
+
+def _agree(session: Session, extra: dict[str, Any], to: str) -> None:
+    """Show what would be restored, and ask."""
+    outcome = _run(session, extra | {"rdma_rollback_plan_only": True}, to)
+    end = concluded(outcome, lambda host: _document(host, to, dry_run=True), lambda nodes: _totals(outcome, nodes, []))
+    _show(outcome, end, None)
+    many = sum(bool(node["changes"]) for node in end.nodes.values())
+    console.agree(f"Undo {console.count(end.summary['changes'], 'change')} on {console.count(many, 'node')}?", yes=not many)
 
 
 def _known(outcome: RunOutcome, run: str) -> None:
@@ -89,7 +106,7 @@ def _validated(session: Session, outcome: RunOutcome) -> RunOutcome | None:
     return judged_by_validate(session)
 
 
-def _document(host: HostOutcome, run: str, dry_run: bool) -> dict[str, Any]:
+def _document(host: HostOutcome, run: str, *, dry_run: bool) -> dict[str, Any]:
     rollback = host.rollback or {}
     done = host.status == "ok" and not dry_run
     changes = [change | {"applied": done} for change in host.changes]

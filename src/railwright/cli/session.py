@@ -66,6 +66,7 @@ class Session:
         self.id = new_id(verb, self.started)
         self.nodes: list[str] | None = None  # that the inventory names; known once it is judged
         self.out_of_service: dict[str, str] = {}  # of them, each with why
+        self.judged: Judged | None = None
 
     def run(self, playbook: str, extra_vars: Mapping[str, Any] | None = None, only: Sequence[str] | None = None) -> RunOutcome:
         """Lint, then run the playbook with live progress. ``only``: some of the nodes."""
@@ -131,11 +132,18 @@ class Session:
     def judge(self, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None) -> Judged:
         """Lint the inventory with these variables in force; ``judged_inventory`` says how."""
         judged = judged_inventory(self.inventory, self.limit, self.form, extra_vars, options)
-        self.nodes = list(judged.inventory.hosts)
+        self.judged, self.nodes = judged, list(judged.inventory.hosts)
         self.out_of_service = {name: str(spec["out_of_service"]["reason"]) for name, spec in judged.specs.items() if spec["out_of_service"]}
         for name, why in self.out_of_service.items():
             console.note(f"{name} is out of service ({why}): its results change no exit code")
         return judged
+
+    def wishes(self) -> dict[str, str]:
+        """By node, the digest of what the inventory wants of it; once it is judged."""
+        from railwright.saved_plan import wish_of
+
+        judged = self.judged or self.judge()
+        return {name: wish_of(spec, judged.inventory.hosts[name]) for name, spec in judged.specs.items()}
 
     def store(self, end: Conclusion, verdicts: list[dict[str, Any]] | None = None, **documents: Any) -> Run | None:
         """Keep the run for `railwright report`; the record, or None when it could not be written. ``documents``: more fields of it."""

@@ -8,7 +8,8 @@ import typer
 
 from railwright.cli import console
 from railwright.cli.apply import Consent, consented
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, option
+from railwright.cli.rollout import Batch, Canary, MaxFailures, MaxUnavailable, asked
 from railwright.drift import fold
 from railwright.exitcodes import InputError
 from railwright.inventories import inventories, quoted
@@ -44,13 +45,17 @@ Over = Annotated[bool, typer.Option("--take-over", help=OVER_HELP)]
 
 def command(
     inventory: Inventory, to: To = None, limit: Limit = None, consent: Consent = None, dry_run: Dry = False, resume: Resume = False,
-    status: Status = False, rollback_failed: Back = False, take_over: Over = False, form: OutputFormat = Format.TEXT,
+    status: Status = False, rollback_failed: Back = False, take_over: Over = False, batch: Batch = None, canary: Canary = None,
+    max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, yes: Yes = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     given = {"--dry-run": dry_run, "--resume": resume, "--status": status, "--limit": limit is not None}
     _agree(to, given | {"--rollback-failed": rollback_failed, "--take-over": take_over})
+    console.expect_answers("upgrade", yes=yes or status or dry_run, form=form)
     from railwright.cli import upgrade_run as work
 
-    request = work.Request(inventories(inventory), to, limit, consented(consent).get("rdma_consent"), rollback_failed, take_over, form)
+    request = work.Request(
+        inventories(inventory), to, limit, consented(consent).get("rdma_consent"), rollback_failed, take_over, form, yes=yes,
+        batches=asked(batch, canary, max_failures, max_unavailable))
     if status:
         raise typer.Exit(work.status(request))
     if dry_run:

@@ -13,6 +13,7 @@ from typing import Any
 from railwright import __version__
 from railwright.cli import console
 from railwright.cli.options import Format, settings
+from railwright.cli.rollout import NONE_ASKED, Asked, overruled
 from railwright.cli.session import Conclusion, Session, complete, echo, findings_document, node_document
 from railwright.cli.upgrade import show_inspection, show_upgrade
 from railwright.events import Echo, Listener, RunOutcome
@@ -24,8 +25,8 @@ from railwright.run import run_playbook
 from railwright.runs import site_path
 from railwright.upgrade.engine import Engine
 from railwright.upgrade.journal import Journal, State, create, holder, locked, newest, read_state, reopen
-from railwright.upgrade.judge import inspection_of, no_room, ready
-from railwright.upgrade.order import Site, batches, canaries, leftovers, ordered, site_of
+from railwright.upgrade.judge import Inspection, inspection_of, no_room, ready
+from railwright.upgrade.order import Rules, Site, batches, canaries, leftovers, ordered, site_of
 from railwright.upgrade.release import Release, ReleaseError, read_release
 from railwright.upgrade.report import upgrade_document
 
@@ -66,6 +67,8 @@ class Request:
     rollback_failed: bool
     take_over: bool
     form: Format
+    yes: bool = False
+    batches: Asked = NONE_ASKED
 
 
 @dataclass(frozen=True)
@@ -79,12 +82,16 @@ class Judged:
     site: Site
 
 
-def judge_pins(session: Session, pins: Mapping[str, Any], places: Mapping[str, str], consent: list[str] | None) -> Judged:
+def judge_pins(
+    session: Session, pins: Mapping[str, Any], places: Mapping[str, str], consent: list[str] | None, said: Asked
+) -> Judged:  # fmt: skip
     """Lint with the pins in force. Raises InputError; no node is contacted."""
     given = {} if consent is None else {"rdma_consent": consent}
     found = session.judge({**pins, **given}, {**places, "rdma_consent": "--consent"})
     merged = {key: found.variables[key] for key in pins}
-    return Judged(session, found.inventory, merged, given, site_of(found.specs, len(found.inventory.groups[GROUP])))
+    site = site_of(found.specs, len(found.inventory.groups[GROUP]))
+    rules = overruled(site.rules, said, ordered(list(found.inventory.hosts), site.rules))
+    return Judged(session, found.inventory, merged, given, site._replace(rules=rules))
 
 
 def given_release(request: Request) -> Release:
@@ -123,7 +130,7 @@ def dry_run(request: Request) -> ExitCode:
     """A dry run."""
     release = given_release(request)
     session = Session("upgrade", request.inventory, request.limit, request.form)
-    site = judge_pins(session, release.pins, release.places(), request.consent)
+    site = judge_pins(session, release.pins, release.places(), request.consent, request.batches)
     names = ordered(list(site.inventory.hosts), site.site.rules)
     _tell, shows = _progress()
     base = _base(session.id, release.name) | site.consent | {"rdma_upgrade_dry": True}
@@ -151,14 +158,14 @@ def dry_run(request: Request) -> ExitCode:
 def begin(request: Request) -> ExitCode:
     release = given_release(request)
     session = Session("upgrade", request.inventory, request.limit, request.form)
-    site = judge_pins(session, release.pins, release.places(), request.consent)
+    site = judge_pins(session, release.pins, release.places(), request.consent, request.batches)
     with locked(session.inventory, session.id):
         _refuse_second(session.inventory, request)
         names = ordered(list(site.inventory.hosts), site.site.rules)
         head = {
             "inventory": site_path(session.inventory), "limit": request.limit, "release": release.name, "file": str(release.path),
             "sha256": release.sha256, "pins": release.pins, "lines": release.lines, "consent": request.consent,
-            "take_over": request.take_over, "nodes": names, "railwright": __version__,
+            "asked": list(request.batches), "take_over": request.take_over, "nodes": names, "railwright": __version__,
         }  # fmt: skip
         journal = create(session.id, head)
         with closing(journal):
@@ -184,7 +191,7 @@ def resume(request: Request) -> ExitCode:
         session.id, session.limit = state.run, head["limit"]
         consent = head["consent"] if request.consent is None else request.consent
         places = {key: f"{head['file']}:{line}" for key, line in head["lines"].items()}
-        site = judge_pins(session, head["pins"], places, consent)
+        site = judge_pins(session, head["pins"], places, consent, Asked(*head.get("asked", ())))
         gone = [name for name in state.nodes if name not in site.inventory.hosts]
         if gone:
             raise InputError(f"{request.inventory} has no host {', '.join(gone)}, which run {state.run} upgrades; allowed: the same nodes")
@@ -214,7 +221,11 @@ def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) ->
     executor = Playbooks(session.inventory, base | site.consent, site.pins, shows, echo if settings.debug else None)
     rules = site.site.rules
     was_ready = state.ready
-    if not was_ready and (code := _inspect(journal, executor, site, tell)) is not None:
+    if was_ready:
+        left = sum(node.state != "done" for node in state.nodes.values())
+        console.agree(f"Go on with the upgrade to {state.head['release']}, {left} of {console.count(len(state.nodes), 'node')} left?",
+                      yes=request.yes)  # fmt: skip
+    elif (code := _inspect(request, journal, executor, site, tell)) is not None:
         return code
     engine = Engine(executor, journal, rules, site.site.gate, tell, scheduled=site.site.scheduled, reboot_s=site.site.reboot_s)
     through = engine.roll_out(resumed=was_ready)
@@ -223,13 +234,16 @@ def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) ->
     return _report(request, site, state, through=through)
 
 
-def _inspect(journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[str], None]) -> ExitCode | None:
+def _inspect(
+    request: Request, journal: Journal, executor: Playbooks, site: Judged, tell: Callable[[str], None]
+) -> ExitCode | None:  # fmt: skip
     """Every node, before anything begins; an exit code where nothing can. What it refuses is an end: there is nothing to resume."""
     names, rules = list(journal.state.nodes), site.site.rules
     outcome = executor.execute("preflight", names, {})
     found = inspection_of(names, outcome)
     full = no_room(found, rules)
-    if not found.refused and not full:
+    declined = "" if found.refused or full else _declined(request, names, found, rules, outcome)
+    if not found.refused and not full and not declined:
         journal.add(*found.records, ready(found, rules))
         coming = batches(found.pending, journal.state.canary, rules, found.away)
         tell(f"{len(found.pending)} of {console.count(len(names), 'node')} to upgrade, in {_many(len(coming))} of at most {rules.most}")
@@ -241,7 +255,7 @@ def _inspect(journal: Journal, executor: Playbooks, site: Judged, tell: Callable
         executor.execute("release", there, {})
     except CommandError as error:
         console.note(f"the leases could not be given back: {error}")
-    why = full or f"{', '.join(found.refused)} cannot be upgraded"
+    why = declined or full or f"{', '.join(found.refused)} cannot be upgraded"
     journal.add(*found.records, {"kind": "finish", "why": f"nothing was changed: {why}"})
     _keep(site, journal.state, code := ExitCode.UNREACHABLE if found.unreachable else ExitCode.FAILED)
     if site.session.form is Format.JSON:
@@ -249,6 +263,19 @@ def _inspect(journal: Journal, executor: Playbooks, site: Judged, tell: Callable
     else:
         console.say(console.styled("nothing was changed:", "failed"), why)
     return code
+
+
+def _declined(request: Request, names: list[str], found: Inspection, rules: Rules, outcome: RunOutcome) -> str:
+    """Show what is to come, and ask. Why it does not begin; '' where the operator agrees."""
+    if request.yes or not found.pending:
+        return ""
+    coming = batches(found.pending, canaries(found.pending, rules), rules, found.away)
+    show_inspection(names, coming, found, outcome)
+    try:
+        console.agree(f"Upgrade {console.count(len(found.pending), 'node')} in {_many(len(coming))}?", yes=False)
+    except console.Declined:
+        return "not agreed to"
+    return ""
 
 
 def _report(request: Request, site: Judged, state: State, *, through: bool) -> ExitCode:

@@ -16,7 +16,7 @@ import typer
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import json_object
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import WATCHED
 from railwright.cli import console
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes
 from railwright.cli.session import Judged, Session, concluded, failed_headings
 from railwright.events import HostOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
@@ -39,7 +39,7 @@ nobody is sick, 1 when one is or the breaker is open, 3 when a node does not ans
 \b
 Examples:
   railwright watch -i mycluster
-  railwright watch -i mycluster --drain        # each minute, by a timer: docs/agent.md
+  railwright watch -i mycluster --drain --yes  # each minute, by a timer: docs/agent.md
   railwright watch -i mycluster --drain --reset
 """
 
@@ -51,7 +51,8 @@ Reset = Annotated[bool, typer.Option("--reset", help="Close the breaker: go by w
 
 
 def command(
-    inventory: Inventory, limit: Limit = None, drained: Drain = False, reset: Reset = False, form: OutputFormat = Format.TEXT
+    inventory: Inventory, limit: Limit = None, drained: Drain = False, reset: Reset = False, yes: Yes = False,
+    form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     from railwright.watch.decide import Limits, decide
 
@@ -59,6 +60,7 @@ def command(
         raise InputError("--limit: the limits of a drain are those of all nodes; allowed: --drain without --limit")
     if reset and not drained:
         raise InputError("--reset closes the breaker of --drain; allowed: watch --drain --reset")
+    console.expect_answers("watch --drain", yes=yes or not drained, form=form)
     session = Session("watch", inventory, limit, form)
     judged = session.judge()
     if all(spec["agent_mode"] == "off" and not spec["out_of_service"] for spec in judged.specs.values()):
@@ -70,6 +72,9 @@ def command(
         limits = Limits(spec["drain_most"], spec["drain_share"], spec["drain_leaf_most"])
         found = decide(nodes, leaves, limits, "" if reset else str(kept.get("tripped") or ""))
         kept["tripped"] = found.tripped
+        if drained and (found.drain or found.cured):
+            many = f"Drain {console.count(len(found.drain), 'node')}, and give back {len(found.cured)} that the gate passes"
+            console.agree(f"{many} ({', '.join([*found.drain, *found.cured])})?", yes=yes)
         done = act(session, judged, found, {node.name: node for node in nodes}, kept) if drained else []
     sick = bool(found.drain or found.observed or found.held or found.tripped or found.leaves)
     document = {"drain": found.drain, "observed": found.observed, "held": found.held, "cured": found.cured, "leaves": found.leaves,

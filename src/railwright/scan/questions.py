@@ -92,6 +92,12 @@ def state_given(mode: str) -> Callable[[str, Spec], Result]:
     return lambda _node, spec: {"mode": mode, "image": spec["containers_image"], "now": time.time()}
 
 
+def plan_question(areas: list[str]) -> Question:
+    """``areas``: those that are planned; [] for all."""
+    plan = QUESTIONS["plan"]
+    return plan._replace(given=lambda node, spec: {**plan.given(node, spec), **({"areas": areas} if areas else {})})
+
+
 def container_question(image: str | None, first_addresses: list[str]) -> Question:
     """``first_addresses``: of the job's first node, as the inventory says them."""
 

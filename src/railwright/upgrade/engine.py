@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import CommandError
 from railwright.journal import Record
-from railwright.upgrade.journal import STEPS, Journal, Node, of_kind
+from railwright.upgrade.journal import Journal, Node, of_kind
 from railwright.upgrade.judge import ending, unavailable
 from railwright.upgrade.order import Rules, batches, next_batch
 from railwright.upgrade.report import left_text, seconds_left
@@ -22,6 +22,7 @@ from railwright.upgrade.report import left_text, seconds_left
 Tell = Callable[[str], None]
 # Which gate runs which steps; `validate` is a step of its own, for nodes that stay drained after a roll-back too.
 GATES = {"none": (), "validate": ("validate",), "nccl_tests": ("validate", "gate")}
+LEASED = "drain"  # who takes a node from its jobs holds a lease on it
 ALONE = "perftest between nodes is unproven: it was validated alone"
 # Thirty seconds, ten times: slurmd registers when its node is up, a kubelet after at most its lease's forty seconds.
 PAUSE_SECONDS = 30.0
@@ -29,7 +30,7 @@ PATIENCE = 10
 
 
 class Executor(Protocol):
-    """Steps: those of STEPS, and preflight, lease, hold, look, release; rollback and revalidate, which know nothing of the pins."""
+    """Steps: those of the journal, and preflight, lease, hold, look, release; rollback and revalidate, which know nothing of the pins."""
 
     def execute(self, step: str, nodes: Sequence[str], variables: Mapping[str, Any]) -> RunOutcome: ...
 
@@ -43,6 +44,8 @@ class Engine:
         self._rules, self._gate, self._tell = rules, gate, tell
         self._scheduled = scheduled  # somebody can be asked which nodes are away
         self._first = journal.state.canary
+        self._steps = journal.state.steps
+        self._failed: list[str] = []  # of this run of the controller; a resumed one takes them again
         self._reboot_s = reboot_s  # how long a node may take to come back from a reboot
         self._clock, self._pause = clock, pause
 
@@ -67,7 +70,7 @@ class Engine:
 
         One that is another upgrade's by now, or that jobs may come to, is not touched.
         """
-        changed = STEPS[STEPS.index("change") :]
+        changed = self._steps[self._steps.index("change") :]
         nodes = self._state.nodes.values()
         failed = [node.name for node in nodes if node.state == "failed" and (node.undone or node.step in changed)]
         if not failed:
@@ -94,7 +97,8 @@ class Engine:
     def _again(self) -> bool:
         """Finish what was under way. A node that was only about to be drained, and is not, waits its turn again."""
         lost = self._lease(self._waiting())
-        nodes = [node for node in self._state.nodes.values() if node.under_way and (node.step != STEPS[0] or node.name in self._state.away)]
+        begun = [node for node in self._state.nodes.values() if node.under_way]
+        nodes = [node for node in begun if node.step != self._steps[0] or node.name in self._state.away]
         gone = [node.name for node in nodes if node.name in lost]
         self._ended({name: lost[name] for name in gone})
         if nodes and not self._batch([node.name for node in nodes], max(node.batch for node in nodes), without=gone):
@@ -112,7 +116,7 @@ class Engine:
 
     def _lease(self, names: Sequence[str]) -> dict[str, dict[str, Any]]:
         """Hold the leases; the nodes that are not ours, and how they answered. One that was cut off in its reboot gets the time of one."""
-        lost = self._leased(names) if names else {}
+        lost = self._leased(names) if names and LEASED in self._steps else {}
         for _attempt in range(int(self._reboot_s / PAUSE_SECONDS)):
             away = [name for name, end in lost.items() if end["status"] == "unreachable" and self._state.nodes[name].step == "change"]
             if not away:
@@ -127,12 +131,12 @@ class Engine:
         return {name: end for name in names if (end := ending("lease", name, outcome))["status"] != "ok"}
 
     def _waiting(self) -> list[str]:
-        return [node.name for node in self._state.nodes.values() if node.state != "done"]
+        return [node.name for node in self._state.nodes.values() if node.state != "done" and node.name not in self._failed]
 
     def _next(self) -> list[str]:
         """The next batch. A node that has only just come back may need a moment until its scheduler believes it."""
         for attempt in range(PATIENCE):
-            batch = next_batch(self._waiting(), self._first, self._rules, self._state.away)
+            batch = next_batch(self._waiting(), self._first, self._rules, {*self._state.away, *self._failed})
             if batch or not self._scheduled:
                 return batch
             if attempt == 0:
@@ -145,12 +149,13 @@ class Engine:
     def _batch(self, batch: Sequence[str], number: int, without: Sequence[str] = ()) -> bool:
         """Every step on the nodes that are at it: one that fails stays at its step, the others go on. False when the roll-out stops."""
         live = [name for name in batch if name not in without]
-        for step in STEPS:
+        for step in self._steps:
             names = [name for name in live if self._state.nodes[name].step == step and self._state.nodes[name].state != "done"]
             if names:
                 self._step(step, names, number)
-        failed = [name for name in batch if self._state.nodes[name].state != "done"]
-        return not failed or self._stop(f"{', '.join(failed)} did not come through; no further node is taken")
+        self._failed += [name for name in batch if self._state.nodes[name].state != "done"]
+        enough = len(self._failed) > self._rules.failures
+        return not enough or self._stop(f"{', '.join(self._failed)} did not come through; no further node is taken")
 
     def _step(self, step: str, names: Sequence[str], number: int) -> None:
         """Announce, do, and write down what came of it."""
@@ -193,8 +198,8 @@ class Engine:
 
     def _no_room(self) -> str:
         away = ", ".join(f"{name} {why}" for name, why in self._state.away.items()) or "none"
-        most = self._rules.most
-        return f"{len(self._waiting())} nodes wait, and none may go: upgrade_max_unavailable allows {most} away, and away already: {away}"
+        rules = self._rules
+        return f"{len(self._waiting())} nodes wait, and none may go: {rules.limit} allows {rules.most} away, and away already: {away}"
 
     def _stop(self, why: str) -> bool:
         self._journal.add({"kind": "stop", "why": why})
@@ -203,6 +208,11 @@ class Engine:
 
     def _finish(self) -> bool:
         """The leases go last. One that cannot be given back is no failure of the upgrade: the next run takes it over by its name."""
+        if self._failed:
+            return self._stop(f"{', '.join(self._failed)} did not come through; all others are done")
+        if LEASED not in self._steps:
+            self._journal.add({"kind": "finish"})
+            return True
         outcome = self._run("release", list(self._state.nodes))
         kept = [name for name in self._state.nodes if name not in outcome.hosts or outcome.hosts[name].status != "ok"]
         if kept:

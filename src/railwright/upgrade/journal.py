@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The journal of an upgrade: one JSON object a line, on the disk before what it announces happens.
+"""The journal of an upgrade, or of an apply in batches: one JSON object a line, on the disk before what it announces happens.
 
 Whoever reads it knows where every node is, whenever the controller was killed: a step that began and has no end is done again, and
 every step does only what is left of it. The last line may be torn by a power cut: it was being written, so what it announces has
@@ -12,7 +12,7 @@ controller is kept out by the leases on the nodes.
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,7 +63,7 @@ def locked(inventory: Given, run: str) -> Iterator[None]:
     descriptor = os.open(lock_path(inventory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         if not _got(descriptor):
-            raise Busy(f"{inventories(inventory)} is being upgraded on this controller already, by {_said(descriptor)}")
+            raise Busy(f"{inventories(inventory)} is being changed on this controller already, by {_said(descriptor)}")
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"process {os.getpid()}, run {run}\n".encode(), 0)
         yield
@@ -132,6 +132,11 @@ class State:
     stopped: str = ""
     finished: bool = False
 
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """That each node goes through, in this order."""
+        return tuple(self.head.get("steps", STEPS))
+
 
 class Damaged(CommandError):
     """The journal cannot be trusted."""
@@ -173,13 +178,13 @@ def read_state(path: Path) -> State:
     return _read(path)[0]
 
 
-def newest(inventory: Given) -> Path | None:
-    """The journal of the last upgrade of this inventory, by whatever path it was reached. Ids of one second do not say which came last."""
+def newest(inventory: Given, verb: str = "upgrade") -> Path | None:
+    """The journal of the last such run on this inventory, by whatever path it was reached. Ids of one second do not say which came last."""
     wanted, directory = site_path(inventory), upgrades_directory()
     found = []
     for path in directory.glob("*/journal.jsonl"):
         head = _head(path)
-        if head and site_path(Path(str(head.get("inventory")))) == wanted:
+        if head and head.get("verb", "upgrade") == verb and site_path(Path(str(head.get("inventory")))) == wanted:
             found.append((path.parent.name[:16], float(head.get("time", 0)), path))
     return max(found)[2] if found else None
 
@@ -214,7 +219,9 @@ def _read(path: Path) -> tuple[State, int]:
 def _begin(record: Record) -> State:
     if record["kind"] != "start" or record["schema"] != SCHEMA:
         raise ValueError("not the first line of a journal of this version")
-    return State(record["run"], record, {name: Node(name) for name in record["nodes"]})
+    state = State(record["run"], record, {})
+    state.nodes = {name: Node(name, step=state.steps[0]) for name in record["nodes"]}
+    return state
 
 
 def fold(state: State, record: Record) -> State:
@@ -224,7 +231,7 @@ def fold(state: State, record: Record) -> State:
         state.stopped = record.get("why", "")
         state.finished = kind == "finish"
         for node in state.nodes.values() if kind == "resume" else ():
-            _resumed(node)
+            _resumed(node, state.steps)
         return state
     if kind == "away":
         state.away = dict(record["nodes"])
@@ -242,18 +249,18 @@ def fold(state: State, record: Record) -> State:
     elif kind == "begin":
         _begun(state, node, record)
     elif kind == "end":
-        _ended(node, record)
+        _ended(node, record, state.steps)
     return state
 
 
-def _resumed(node: Node) -> None:
+def _resumed(node: Node, steps: Sequence[str]) -> None:
     """Between two controllers anything may have become of a node: somebody has rolled it back, or given it back to its jobs. What is left
     of the change is little where nobody did, and it looks first whether the node is still ours and drained."""
     if node.state == "done":
         return
     node.began = None  # how long it lay is no time that a node takes
     if node.undone:
-        node.step = STEPS[0]
+        node.step = steps[0]
     elif node.step in ("validate", "gate"):
         node.step = "change"
 
@@ -271,7 +278,7 @@ def _begun(state: State, node: Node, record: Record) -> None:
         node.began = record["time"]
 
 
-def _ended(node: Node, record: Record) -> None:
+def _ended(node: Node, record: Record, steps: Sequence[str]) -> None:
     step, status = record["step"], record["status"]
     node.status, node.message, node.task = status, record.get("message", ""), record.get("task", "")
     node.after = dict(record.get("after") or node.after)
@@ -283,14 +290,14 @@ def _ended(node: Node, record: Record) -> None:
     if step == "rollback":
         if status == "ok":
             # Resumed, it begins anew: it is still drained, and nothing of the release is on it any more.
-            node.state, node.step, node.undone = "rolled_back", STEPS[0], False
+            node.state, node.step, node.undone = "rolled_back", steps[0], False
     elif status != "ok":
         node.state = "failed"
-    elif step == STEPS[-1]:
+    elif step == steps[-1]:
         node.state = "done"
     else:
         node.undone = node.undone and step != "change"
-        node.step = STEPS[STEPS.index(step) + 1]
+        node.step = steps[steps.index(step) + 1]
         node.state = "drained" if step == "drain" else BUSY[node.step]
 
 

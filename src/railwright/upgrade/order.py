@@ -20,10 +20,18 @@ class Rules(NamedTuple):
     most: int  # nodes that may be away at the same time
     canary: tuple[str, ...]
     domains: Mapping[str, str]  # node -> failure domain; '' where it has none
+    batch: int = 0  # nodes of a batch, where that is less than ``most``; 0: as many as may be away
+    failures: int = 0  # nodes that may fail before no further batch begins
+    limit: str = "upgrade_max_unavailable"  # what set ``most``, as a message names it
+
+    @property
+    def largest(self) -> int:
+        """Nodes of a batch at most."""
+        return min(self.batch or self.most, self.most)
 
 
-def most_unavailable(text: str, nodes: int) -> int:
-    """``upgrade_max_unavailable`` as a number of nodes: a share is rounded down, and at least 1."""
+def share_of(text: str, nodes: int) -> int:
+    """``5`` or ``10%`` as a number of nodes: a share is rounded down, and at least 1."""
     return max(1, nodes * int(text[:-1]) // 100) if text.endswith("%") else int(text)
 
 
@@ -51,7 +59,7 @@ def next_batch(waiting: Sequence[str], first: Collection[str], rules: Rules, awa
     for node in waiting:
         head = batch[0] if batch else node
         alike = (node in first) == (head in first) and rules.domains.get(node, "") == rules.domains.get(head, "")
-        if not alike or len(batch) == rules.most:
+        if not alike or len(batch) == rules.largest:
             break
         if node not in away:
             room -= 1
@@ -89,7 +97,7 @@ def site_of(specs: Mapping[str, Spec], members: int) -> Site:
     """``members``: hosts of the whole group, which a share is of. The specs agree on what holds for all: lint has seen to it."""
     first = next(iter(specs.values()))
     rules = Rules(
-        most_unavailable(first["upgrade_max_unavailable"], members),
+        share_of(first["upgrade_max_unavailable"], members),
         tuple(first["upgrade_canary"]),
         {name: spec["upgrade_failure_domain"] or "" for name, spec in specs.items()},
     )

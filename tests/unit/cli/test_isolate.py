@@ -32,7 +32,7 @@ class Away:
 @pytest.mark.parametrize(("arguments", "said"), [
     (("--limit", "node1"), "isolate measures nodes against each other, and one node is all that was given"),
     (("--resume",), "--resume: no search of this inventory was interrupted"),
-    (("--drain",), "upgrade_scheduler of node1, node2 is none: --drain needs a scheduler"),
+    (("--drain", "--yes"), "upgrade_scheduler of node1, node2 is none: --drain needs a scheduler"),
     (("--job", "12"), "JOB 12: upgrade_scheduler is none; allowed: slurm or kubernetes"),
     (("--job", "12", "--resume"), "--resume goes on with the nodes of the search that was interrupted; allowed: without --job"),
     (("--tool", "iperf"), "--tool iperf: is no such tool; allowed: auto, perftest, nccl"),

@@ -58,7 +58,7 @@ def remediate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
         monkeypatch.setattr(Session, "run", run)
         console.out.cache_clear()
         with pytest.raises(typer.Exit) as ended:
-            verb.command(inventory, form=form, **options)
+            verb.command(inventory, form=form, yes=True, **options)
         console.out.cache_clear()
         return int(ended.value.exit_code), capsys.readouterr().out, given
 

@@ -90,7 +90,7 @@ def rollback(tmp_path: Path, capsys: pytest.CaptureFixture[str], runner: Runner)
         site = {"rdma_fabric": "roce", "rdma_mtu": 9000}
         path.write_text(json.dumps({"all": {"vars": site, "children": {"rdma": {"hosts": members}}}}))
         capsys.readouterr()
-        code = railwright(["rollback", "-i", str(path), *words])
+        code = railwright(["rollback", "-i", str(path), "--yes", *words])
         return Ran(code, *capsys.readouterr())
 
     return call

@@ -3,7 +3,7 @@
 
 import pytest
 
-from railwright.upgrade.order import Rules, batches, canaries, most_unavailable, next_batch, ordered
+from railwright.upgrade.order import Rules, batches, canaries, next_batch, ordered, share_of
 
 NAMES = [f"n{number}" for number in range(1, 7)]
 DOMAINS = {"n1": "a", "n2": "b", "n3": "a", "n4": "b", "n5": "a", "n6": "b"}
@@ -13,7 +13,7 @@ DOMAINS = {"n1": "a", "n2": "b", "n3": "a", "n4": "b", "n5": "a", "n6": "b"}
     ("text", "nodes", "most"), [("1", 400, 1), ("4", 2, 4), ("10%", 400, 40), ("10%", 9, 1), ("15%", 19, 2), ("100%", 7, 7)]
 )
 def test_a_share_is_rounded_down_but_is_one_at_least(text: str, nodes: int, most: int) -> None:
-    assert most_unavailable(text, nodes) == most
+    assert share_of(text, nodes) == most
 
 
 def test_canaries_then_one_domain_after_the_other() -> None:

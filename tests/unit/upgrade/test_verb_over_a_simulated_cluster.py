@@ -83,7 +83,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
         console.out.cache_clear()  # they hold the streams of the test before
         console.err.cache_clear()
         capfd.readouterr()
-        code = main(["upgrade", "-i", "inv", *arguments])
+        code = main(["upgrade", "-i", "inv", "--yes", *arguments])
         console.out.cache_clear()
         console.err.cache_clear()
         said = capfd.readouterr()
@@ -206,7 +206,7 @@ def test_a_second_controller_on_this_machine(plays: Plays, run: Run) -> None:
     with locked(Path("inv"), "20261121T180000Z-upgrade"):
         code, _out, err = run("--to", "release.yml")
     assert code == ExitCode.FAILED
-    assert "inv is being upgraded on this controller already, by process " in err
+    assert "inv is being changed on this controller already, by process " in err
     assert ", run 20261121T180000Z-upgrade" in err
     assert err.count("\n") == 1
     assert not plays.asked

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A plan as a file: what ``plan -o`` writes and ``apply FILE`` makes, here or on another controller.
+
+It names the version that planned, and of each node a digest of what the inventory wants there and how the node is reached (secrets and
+order left out), so that another inventory is refused by the nodes that it changed. The file's own digest tells that it is as it was
+written, not who wrote it: who may apply which file is for the repository that holds it to say.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json, rows
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from railwright import __version__
+from railwright.events import HostOutcome, RunOutcome
+from railwright.exitcodes import InputError
+from railwright.inventories import BETWEEN, Inventories
+from railwright.writing import write_atomic
+
+KIND, SCHEMA = "railwright plan", 1
+LIMIT = 1 << 30  # characters: a node whose files differ has a megabyte
+REACHED_BY = ("ansible_host", "ansible_port", "ansible_connection")
+
+
+class SavedPlan(NamedTuple):
+    inventory: Inventories  # as it was named; a relative path is one from where the plan is applied
+    areas: list[str]  # [] for all
+    created: str
+    nodes: dict[str, HostOutcome]  # as they were planned: changes, problems, notes, or how they failed
+    wishes: dict[str, str]  # node -> digest of what its inventory says
+
+
+def write_plan(
+    path: Path, inventory: Inventories, areas: Sequence[str], created: str, outcome: RunOutcome, wishes: Mapping[str, str]
+) -> None:  # fmt: skip
+    """Whole or not at all, for the owner's eyes only. Raises OSError."""
+    nodes = {
+        name: {"status": host.status, "message": host.message, "planned": host.planned, "changes": host.changes, "problems": host.problems,
+               "notes": host.notes, "wire": host.wire, "wish": wishes.get(name, "")}
+        for name, host in sorted(outcome.hosts.items())
+    }  # fmt: skip
+    document = {"kind": KIND, "schema": SCHEMA, "railwright": __version__, "inventory": [str(part) for part in inventory],
+                "areas": list(areas), "created": created, "nodes": nodes}  # fmt: skip
+    write_atomic(path, json.dumps(document | {"sha256": digest(document)}, indent=1) + "\n")
+
+
+def read_plan(path: Path) -> SavedPlan:
+    """Raises InputError: no plan, another version's, or not as it was written."""
+    try:
+        if not path.is_file():
+            raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}; allowed: what plan -o has written", path)
+        document = mapping(read_json(path.read_text(encoding="utf-8"), LIMIT))
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}", path) from error
+    except ValueError as error:
+        raise InputError(f"{path}: is no plan that plan -o has written ({error})", path) from error
+    said = document.pop("sha256", None)
+    if document.get("kind") != KIND:
+        raise InputError(f"{path}: is no plan that plan -o has written", path)
+    if document.get("railwright") != __version__ or document.get("schema") != SCHEMA:
+        raise InputError(f"{path}: was planned by railwright {document.get('railwright')}, this is {__version__}; plan it again", path)
+    if said != digest(document):
+        raise InputError(f"{path}: is not as it was written (sha256); plan it again", path)
+    try:
+        nodes = {str(name): _node(str(name), row) for name, row in document["nodes"].items()}
+        wishes = {str(name): str(row["wish"]) for name, row in document["nodes"].items()}
+        named = Inventories(Path(part) for part in document["inventory"])
+        return SavedPlan(named, [str(area) for area in document["areas"]], str(document["created"]), nodes, wishes)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: is no plan that plan -o has written ({error!r})", path) from error
+
+
+def _node(name: str, row: Mapping[str, Any]) -> HostOutcome:
+    found = HostOutcome(name, str(row["status"]), message=str(row["message"]), planned=bool(row["planned"]))
+    found.changes, found.problems = [dict(change) for change in rows(row["changes"])], rows(row["problems"])
+    found.notes, found.wire = [str(note) for note in row["notes"]], mapping(row.get("wire"))
+    found.drivers = {str(label): str(text) for label, text in mapping(row.get("drivers")).items()}
+    if found.status not in ("ok", "failed", "unreachable") or any(not isinstance(change.get("key"), str) for change in found.changes):
+        raise KeyError(name)
+    return found
+
+
+def hosts_of(nodes: Mapping[str, Mapping[str, Any]]) -> dict[str, HostOutcome]:
+    """The documents of a stored plan as the outcomes that they were."""
+    return {name: _node(name, {"planned": True, **row}) for name, row in nodes.items()}
+
+
+def digest(document: Any) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True, separators=(",", ":")).encode("ascii")).hexdigest()
+
+
+def wish_of(spec: Spec, variables: Mapping[str, Any]) -> str:
+    """A digest of what the inventory wants of a node, and where it is. Not in it: secrets, and consent, which is no part of a plan."""
+    reached = {name: str(variables[name]) for name in REACHED_BY if name in variables}
+    return digest([masked(dict(spec.as_dict(), consent=None)), reached])
+
+
+def other_wishes(saved: SavedPlan, wishes: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """Of these nodes those for which this inventory says something else than the one that was planned."""
+    return [name for name in names if wishes.get(name) != saved.wishes[name]]
+
+
+def named(inventory: Inventories) -> str:
+    return BETWEEN.join(map(str, inventory))
