@@ -91,6 +91,13 @@ class RunOutcome:
     canceled: bool = False
     output: list[str] = field(default_factory=list)
 
+    def add(self, other: "RunOutcome") -> None:
+        """What another run on other nodes found. Who reached whom holds within a run alone: of several, the last one's."""
+        self.hosts.update(other.hosts)
+        self.verdicts += other.verdicts
+        self.traffic += other.traffic
+        self.reachability = other.reachability or self.reachability
+
 
 @dataclass(frozen=True)
 class Update:

@@ -29,13 +29,15 @@ REACHED_BY = ("ansible_host", "ansible_port", "ansible_connection")
 class SavedPlan(NamedTuple):
     inventory: Inventories  # as it was named; a relative path is one from where the plan is applied
     areas: list[str]  # [] for all
+    batches: list[Any]  # --batch, --canary, --max-failures, --max-unavailable of the plan; null where one was not given
     created: str
     nodes: dict[str, HostOutcome]  # as they were planned: changes, problems, notes, or how they failed
     wishes: dict[str, str]  # node -> digest of what its inventory says
 
 
 def write_plan(
-    path: Path, inventory: Inventories, areas: Sequence[str], created: str, outcome: RunOutcome, wishes: Mapping[str, str]
+    path: Path, inventory: Inventories, areas: Sequence[str], created: str, outcome: RunOutcome, wishes: Mapping[str, str],
+    batches: Sequence[Any],
 ) -> None:  # fmt: skip
     """Whole or not at all, for the owner's eyes only. Raises OSError."""
     nodes = {
@@ -44,7 +46,7 @@ def write_plan(
         for name, host in sorted(outcome.hosts.items())
     }  # fmt: skip
     document = {"kind": KIND, "schema": SCHEMA, "railwright": __version__, "inventory": [str(part) for part in inventory],
-                "areas": list(areas), "created": created, "nodes": nodes}  # fmt: skip
+                "areas": list(areas), "batches": list(batches), "created": created, "nodes": nodes}  # fmt: skip
     write_atomic(path, json.dumps(document | {"sha256": digest(document)}, indent=1) + "\n")
 
 
@@ -69,9 +71,16 @@ def read_plan(path: Path) -> SavedPlan:
         nodes = {str(name): _node(str(name), row) for name, row in document["nodes"].items()}
         wishes = {str(name): str(row["wish"]) for name, row in document["nodes"].items()}
         named = Inventories(Path(part) for part in document["inventory"])
-        return SavedPlan(named, [str(area) for area in document["areas"]], str(document["created"]), nodes, wishes)
+        areas = [str(area) for area in document["areas"]]
+        return SavedPlan(named, areas, _batches(document["batches"]), str(document["created"]), nodes, wishes)
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: is no plan that plan -o has written ({error!r})", path) from error
+
+
+def _batches(value: Any) -> list[Any]:
+    if not isinstance(value, list) or len(value) != 4 or not all(part is None or isinstance(part, (int, str)) for part in value):
+        raise TypeError("batches")
+    return value
 
 
 def _node(name: str, row: Mapping[str, Any]) -> HostOutcome:

@@ -52,6 +52,7 @@ def traffic(machines: Fabric) -> Iterator[None]:
     finally:
         for process in running:
             process.kill()
+            process.wait()
         for machine in machines.machines[:2]:
             machine.sh("pkill ib_write_bw || true")
 

@@ -14,7 +14,19 @@ from railwright.cli import console, verdicts
 from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_hosts
 from railwright.cli.options import Areas, Format, Limit, OptionalInventory, OutputFormat, Yes, option
 from railwright.cli.plan import conclusion, planned, save, show_plan
-from railwright.cli.rollout import Asked, Batch, Canary, MaxFailures, MaxUnavailable, Resume, Rollout, asked, left_of, unfinished
+from railwright.cli.rollout import (
+    NONE_ASKED,
+    Asked,
+    Batch,
+    Canary,
+    MaxFailures,
+    MaxUnavailable,
+    Resume,
+    Rollout,
+    asked,
+    left_of,
+    unfinished,
+)
 from railwright.cli.session import Conclusion, Session, concluded, require
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
@@ -62,6 +74,7 @@ def command(
     chosen = inventory or (saved.inventory if saved is not None else None)
     if chosen is None:
         raise InputError("no inventory is named: give -i INVENTORY, or a FILE that `plan -o FILE` has saved")
+    said = Asked(*saved.batches) if saved is not None and not said.given() else said
     session = Session("apply", chosen, limit, form)
     if resume:
         _resume(session, consented(consent), yes=yes)
@@ -147,7 +160,7 @@ class Apply:
         console.agree(f"Make {console.count(number, 'change')} on {console.count(len(changed), 'node')}{how}?", yes=yes)
 
     def _keep(self, directory: Path) -> None:
-        save(self.session, directory / PLAN, self.areas, RunOutcome(dict(self.planned)))
+        save(self.session, directory / PLAN, self.areas, RunOutcome(dict(self.planned)), NONE_ASKED)
 
     def _end(self, rollout: Rollout, state: State, shown: RunOutcome) -> NoReturn:
         late = [name for name in left_of(state) if name not in rollout.outcome.hosts]
@@ -180,7 +193,7 @@ def _as_saved(work: Apply, saved: SavedPlan, file: Path) -> None:
     from railwright.saved_plan import other_wishes
 
     session = work.session
-    hosts = session.judge({key: value for key, value in work.extra.items() if key == "rdma_consent"}).inventory.hosts
+    hosts = session.judge().inventory.hosts
     strange = [name for name in hosts if name not in saved.nodes] if session.limit else [name for name in saved.nodes if name not in hosts]
     if strange:
         has = f"{file} has no plan for" if session.limit else f"{file} plans nodes that {session.inventory} has not:"

@@ -14,7 +14,8 @@ from railwright import __version__
 from railwright.cli import console
 from railwright.cli.drift import DriftForm, DriftFormat, Output, expect_writable, print_result
 from railwright.cli.options import option, settings
-from railwright.cli.session import Sysroot, captured_tree, check_configuration, echo, node_document
+from railwright.cli.session import check_configuration, echo, node_document
+from railwright.cli.trees import Sysroot, captured_tree
 from railwright.events import HostOutcome
 from railwright.exitcodes import ExitCode, InputError
 from railwright.writing import json_text, write_atomic

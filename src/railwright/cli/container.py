@@ -15,7 +15,7 @@ import typer
 
 from railwright.cli import console
 from railwright.cli.options import Format, Limit, OptionalInventory, Transport, TransportOption, option
-from railwright.cli.session import Sysroot, captured_tree
+from railwright.cli.trees import Sysroot, captured_tree
 from railwright.exitcodes import ExitCode, InputError, combine
 from railwright.inventories import Given, inventories
 

@@ -14,6 +14,7 @@ import typer
 from railwright.cli import console
 from railwright.cli.changes import alike, nodes_line
 from railwright.cli.options import Areas, Format, Inventory, Limit, Transport, TransportOption, option
+from railwright.cli.rollout import Batch, Canary, MaxFailures, MaxUnavailable, asked, in_batches
 from railwright.cli.session import Session, concluded, heading, require
 from railwright.documents import moment
 from railwright.drift import SEVERITIES, as_prometheus, fleet, folded_cell, rank, read_history, remember, unasked, write_history
@@ -60,7 +61,8 @@ READABLE = 0o644  # node_exporter and CI run as other users; what is in it is no
 
 def command(
     inventory: Inventory, limit: Limit = None, area: Areas = None, severity: Worst = Severity.MINOR, form: DriftForm = DriftFormat.TEXT,
-    output: Output = None, transport: TransportOption = Transport.AUTO,
+    output: Output = None, batch: Batch = None, canary: Canary = None, max_failures: MaxFailures = None,
+    max_unavailable: MaxUnavailable = None, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     if output is not None and form is DriftFormat.TEXT:
         raise InputError("--output is for --format json, junit or prometheus")
@@ -68,7 +70,8 @@ def command(
         expect_writable(output, "--output")
     known_areas(area or [])
     session = Session("drift", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)
-    outcome = session.scan("drift", transport)
+    said = asked(batch, canary, max_failures, max_unavailable)
+    outcome = in_batches(session, said, lambda part: part.scan("drift", transport))
     require(outcome, lambda host: host.drift is not None, "drift")
     seen = keep_history(session, outcome)
 

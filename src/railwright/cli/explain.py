@@ -10,7 +10,8 @@ import typer
 from railwright.cli import console
 from railwright.cli.nccl import explain as explain_variable
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat, Transport, TransportOption
-from railwright.cli.session import Sysroot, judged_inventory, show_documents
+from railwright.cli.session import judged_inventory
+from railwright.cli.trees import Sysroot, show_documents
 from railwright.exitcodes import InputError
 from railwright.inventories import Given
 from railwright.report.text import value_text

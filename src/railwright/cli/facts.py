@@ -8,7 +8,7 @@ from rich.text import Text
 
 from railwright.cli import console
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat, Transport, TransportOption
-from railwright.cli.session import Sysroot, show_documents
+from railwright.cli.trees import Sysroot, show_documents
 
 WIDE = 128  # columns of a terminal that the table of twelve columns needs
 

@@ -14,6 +14,7 @@ from railwright.cli import console
 from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_diffs, show_hosts
 from railwright.cli.drift import expect_writable
 from railwright.cli.options import Areas, Format, Limit, OptionalInventory, Transport, TransportOption, option
+from railwright.cli.rollout import Asked, Batch, Canary, MaxFailures, MaxUnavailable, asked, in_batches
 from railwright.cli.session import Conclusion, Session, concluded, require
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
@@ -48,7 +49,8 @@ Recorded = Annotated[str | None, option("--recorded", metavar="RUN", help=RECORD
 
 def command(
     inventory: OptionalInventory = None, limit: Limit = None, area: Areas = None, output: Output = None, diff: Diff = False,
-    recorded: Recorded = None, form: PlanForm = PlanFormat.TEXT, transport: TransportOption = Transport.AUTO,
+    recorded: Recorded = None, batch: Batch = None, canary: Canary = None, max_failures: MaxFailures = None,
+    max_unavailable: MaxUnavailable = None, form: PlanForm = PlanFormat.TEXT, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     show = show_diffs if diff else show_changes
     if recorded is not None:
@@ -59,9 +61,10 @@ def command(
     if output is not None:
         expect_writable(output, "--output")
     session = Session("plan", inventory, limit, Format.JSON if form is PlanFormat.JSON else Format.TEXT)
-    outcome = planned(session, area or [], transport)
+    said = asked(batch, canary, max_failures, max_unavailable)
+    outcome = in_batches(session, said, lambda part: planned(part, area or [], transport))
     if output is not None:
-        save(session, output, area or [], outcome)
+        save(session, output, area or [], outcome, said)
         console.note(f"saved; make exactly this with: railwright apply {shlex.quote(str(output))}")
     end = conclusion(outcome)
     run = session.store(end) or session.record(end)
@@ -74,6 +77,7 @@ def command(
 
 def planned(session: Session, areas: list[str], transport: Transport = Transport.AUTO) -> RunOutcome:
     """What each node's plan is now."""
+    session.judge()  # what is wrong with Ansible's configuration is said in one line there
     from railwright.scan.questions import plan_question
 
     known_plan_areas(areas)
@@ -91,12 +95,12 @@ def known_plan_areas(areas: list[str]) -> None:
         raise InputError(f"--area {unknown[0]}: no such area; allowed: {', '.join(BY_NAME)}")
 
 
-def save(session: Session, path: Path, areas: list[str], outcome: RunOutcome) -> None:
+def save(session: Session, path: Path, areas: list[str], outcome: RunOutcome, said: Asked) -> None:
     from railwright.saved_plan import write_plan
 
     created = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        write_plan(path, session.inventory, areas, created, outcome, session.wishes())
+        write_plan(path, session.inventory, areas, created, outcome, session.wishes(), list(said))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 

@@ -4,24 +4,28 @@
 Its journal is on this controller before a batch begins, with the plan beside it: a run that stopped, or was killed, goes on with --resume.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from railwright import __version__
 from railwright.cli import console
 from railwright.cli.options import option
-from railwright.events import RunOutcome
+from railwright.cli.session import Session
+from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
 from railwright.inventories import Given
 from railwright.runs import site_path
-from railwright.upgrade.engine import Engine
-from railwright.upgrade.journal import Journal, State, create, locked, newest, read_state, reopen
-from railwright.upgrade.order import Rules, share_of
+
+if TYPE_CHECKING:
+    from railwright.upgrade.journal import Journal, State
+    from railwright.upgrade.order import Rules
 
 BATCH = re.compile(r"[1-9][0-9]{0,5}|(100|[1-9][0-9]?)%", re.ASCII)
 BATCH_HELP = "How many nodes at a time: a number, or a share of the nodes."
@@ -60,6 +64,8 @@ def asked(batch: str | None, canary: int | None, failures: int | None, unavailab
 
 def rules_of(said: Asked, nodes: Sequence[str]) -> Rules:
     """``nodes`` in their order: the first are the canaries."""
+    from railwright.upgrade.order import Rules, share_of
+
     many = max(1, len(nodes))
     return Rules(
         share_of(said.unavailable or "100%", many), tuple(nodes[: said.canary or 0]), {}, batch=share_of(said.batch or "100%", many),
@@ -92,6 +98,8 @@ class Rollout:
         self, run: str, head: Mapping[str, Any], nodes: Sequence[str], said: Asked, away: Mapping[str, str], keep: Callable[[Path], None]
     ) -> State:  # fmt: skip
         """``away``: nodes that do not answer, and why. ``keep`` writes the plan beside the journal before anything else happens."""
+        from railwright.upgrade.journal import create, locked
+
         with locked(self._inventory, run):
             whole = {"verb": self.verb, "inventory": site_path(self._inventory), "nodes": list(nodes), "steps": ["change"],
                      "asked": list(said), "railwright": __version__, **head}  # fmt: skip
@@ -104,6 +112,8 @@ class Rollout:
 
     def resume(self, path: Path) -> State:
         """Nodes that are done are not touched again."""
+        from railwright.upgrade.journal import locked, reopen
+
         with locked(self._inventory, path.parent.name):
             journal = reopen(path)
             with closing(journal):
@@ -111,6 +121,8 @@ class Rollout:
                 return self._go(journal, rules_of(Asked(*journal.state.head["asked"]), list(journal.state.nodes)), resumed=True)
 
     def _go(self, journal: Journal, rules: Rules, *, resumed: bool) -> State:
+        from railwright.upgrade.engine import Engine
+
         engine = Engine(self, journal, rules, "none", lambda text: console.note(f"{self.verb}: {text}"), scheduled=False)
         engine.roll_out(resumed=resumed)
         return journal.state
@@ -119,15 +131,34 @@ class Rollout:
         """The engine's one step."""
         del step, variables
         found = self._work(nodes, [name for name in nodes if name in self._begun])
-        self.outcome.hosts.update(found.hosts)
-        self.outcome.verdicts += found.verdicts
-        self.outcome.traffic += found.traffic
-        self.outcome.reachability = found.reachability or self.outcome.reachability
+        self.outcome.add(found)
         return found
+
+
+def in_batches(session: Session, said: Asked, ask: Callable[[Session], RunOutcome]) -> RunOutcome:
+    """What only asks or measures, a batch after the other; too many nodes without an answer end it, and the others are not asked."""
+    from railwright.upgrade.order import batches
+
+    if not said.given():
+        return ask(session)
+    names = list(session.judge().inventory.hosts)
+    rules = rules_of(said, names)
+    found, bad = RunOutcome(), 0
+    for batch in batches(names, rules.canary, rules, ()):
+        found.add(ask(session.part(batch)))
+        bad = sum(host.status != "ok" for host in found.hosts.values())
+        if bad > rules.failures:
+            break
+    late = [name for name in names if name not in found.hosts]
+    why = f"not asked: {console.count(bad, 'node')} before it gave no result"
+    found.hosts |= {name: HostOutcome(name, "failed", message=why) for name in late}
+    return found
 
 
 def unfinished(verb: str, inventory: Given) -> tuple[Path, State]:
     """The journal to go on with. Raises InputError."""
+    from railwright.upgrade.journal import newest, read_state
+
     path = newest(inventory, verb)
     state = read_state(path) if path is not None else None
     if path is None or state is None or state.finished:

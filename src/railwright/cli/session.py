@@ -1,28 +1,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What every verb that contacts nodes does around its playbook: judge the inventory first, run, store.
 
-An inventory with errors stops here: no node is contacted. With --sysroot neither Ansible nor the network is needed, and neither is
-imported.
+An inventory with errors stops here: no node is contacted.
 """
 
 from __future__ import annotations
 
+import copy
 import importlib
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import typer
 
 from railwright import __version__
 from railwright.cli import console
-from railwright.cli.options import Format, Transport, option, settings
+from railwright.cli.options import Format, Transport, settings
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import BY_STATUS, ExitCode, InputError, combine
 from railwright.inventories import Given, Inventories, inventories
@@ -66,7 +66,8 @@ class Session:
         self.id = new_id(verb, self.started)
         self.nodes: list[str] | None = None  # that the inventory names; known once it is judged
         self.out_of_service: dict[str, str] = {}  # of them, each with why
-        self.judged: Judged | None = None
+        self.judged: Judged | None = None  # as it is written, with no more in force
+        self.only: list[str] | None = None  # of its nodes those that are asked
 
     def run(self, playbook: str, extra_vars: Mapping[str, Any] | None = None, only: Sequence[str] | None = None) -> RunOutcome:
         """Lint, then run the playbook with live progress. ``only``: some of the nodes."""
@@ -75,6 +76,7 @@ class Session:
 
         if self.nodes is None:
             self.judge()
+        only = self.only if only is None else only
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
             variables = {"rdma_run_id": self.id, **(extra_vars or {})}
             outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None, only)
@@ -117,6 +119,12 @@ class Session:
             self.ask_all(QUESTIONS[playbook], judged, partial(keep_answer, Path(private)))
             return self.run(playbook, {**(extra_vars or {}), VARIABLE: private})
 
+    def part(self, names: list[str]) -> Session:
+        """The same run on some of its nodes."""
+        other = copy.copy(self)
+        other.judged, other.only, other.nodes = _some(self.judge(), names), names, names
+        return other
+
     def ask_all(self, question: Question, judged: Judged, keep: Keep | None = None) -> ScannedInventory:
         """One question to every node over our own ssh, with live progress. ``keep`` gets what a node answered."""
         from railwright.progress import shown
@@ -131,8 +139,12 @@ class Session:
 
     def judge(self, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None) -> Judged:
         """Lint the inventory with these variables in force; ``judged_inventory`` says how."""
+        plain = not extra_vars and not options
+        if self.judged is not None and plain:
+            return self.judged
         judged = judged_inventory(self.inventory, self.limit, self.form, extra_vars, options)
-        self.judged, self.nodes = judged, list(judged.inventory.hosts)
+        judged = judged if self.only is None else _some(judged, self.only)
+        self.judged, self.nodes = judged if plain else self.judged, list(judged.inventory.hosts)
         self.out_of_service = {name: str(spec["out_of_service"]["reason"]) for name, spec in judged.specs.items() if spec["out_of_service"]}
         for name, why in self.out_of_service.items():
             console.note(f"{name} is out of service ({why}): its results change no exit code")
@@ -173,6 +185,11 @@ class Session:
             started=self.started.isoformat(timespec="seconds"), finished=datetime.now(UTC).isoformat(timespec="seconds"),
             railwright=__version__, exit_code=int(end.code), nodes=end.nodes, verdicts=verdicts or [], summary=end.summary, **documents,
         )  # fmt: skip
+
+
+def _some(judged: Judged, names: Sequence[str]) -> Judged:
+    inventory = replace(judged.inventory, hosts={name: judged.inventory.hosts[name] for name in names})
+    return replace(judged, inventory=inventory, specs={name: judged.specs[name] for name in names})
 
 
 def judged_inventory(
@@ -350,43 +367,3 @@ def failed_headings(outcome: RunOutcome) -> None:
     for _name, host in sorted(outcome.hosts.items()):
         if host.status != "ok":
             heading(host)
-
-
-PARTS = ("sys", "proc", "etc", "var", "lib", "usr", "boot", "cmd")  # docs/reference/facts.md: what a captured tree holds
-Sysroot = Annotated[Path | None, option("--sysroot", metavar="DIR", help="Read a captured tree (sys/, proc/, cmd/ …), not a live node.")]
-
-
-def captured_tree(sysroot: Path) -> str:
-    """The path of a tree; any other directory would be shown as a node without RDMA devices and GPUs, which it is not."""
-    if not sysroot.is_dir():
-        raise InputError(f"--sysroot {sysroot}: {'not a directory' if sysroot.exists() else 'does not exist'}")
-    if not any((sysroot / part).is_dir() for part in PARTS):
-        raise InputError(f"--sysroot {sysroot}: is no captured tree; allowed: a directory that holds any of {', '.join(PARTS)}")
-    return str(sysroot)
-
-
-def show_documents(
-    verb: str, inventory: Given | None, limit: str | None, sysroot: Path | None, form: Format, of_tree: Callable[[str], dict[str, Any]],
-    of_host: Callable[[HostOutcome], dict[str, Any] | None], show: Callable[[dict[str, Any]], None], transport: Transport,
-) -> ExitCode:  # fmt: skip
-    """Print one document a node, as JSON or by ``show``. ``verb`` names the playbook, and in messages what a node lacks."""
-    if sysroot is not None:
-        if inventory is not None or limit is not None:
-            raise InputError("--sysroot reads one captured tree; it does not go with --inventory or --limit")
-        document = of_tree(captured_tree(sysroot))
-        console.answer(form, document, lambda: show(document))
-        return ExitCode.OK
-    if inventory is None:
-        raise InputError("no node is named: give -i INVENTORY, or --sysroot DIR")
-    outcome = Session(verb, inventory, limit, form).scan(verb, transport)
-    require(outcome, lambda host: of_host(host) is not None, {"explain": "explanation"}.get(verb, verb))
-    if form is Format.JSON:
-        console.print_json({name: of_host(host) for name, host in outcome.hosts.items()})
-    for host in outcome.hosts.values():
-        if form is not Format.JSON:
-            heading(host)
-            if (found := of_host(host)) is not None:
-                show(found)
-        elif host.status != "ok":
-            console.note(f"{host.name}: {host.status}: {host.message}")
-    return overall(outcome)

@@ -9,6 +9,7 @@ import typer
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option
+from railwright.cli.rollout import Batch, Canary, MaxFailures, MaxUnavailable, asked, in_batches
 from railwright.cli.session import Conclusion, Session, concluded, heading, node_counts, require
 from railwright.events import RunOutcome
 
@@ -46,11 +47,14 @@ def judged_by_validate(
 
 
 def command(
-    inventory: Inventory, limit: Limit = None, perftest: Perftest = None, every: All = False, form: OutputFormat = Format.TEXT,
+    inventory: Inventory, limit: Limit = None, perftest: Perftest = None, every: All = False, batch: Batch = None,
+    canary: Canary = None, max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, form: OutputFormat = Format.TEXT,
     transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     session = Session("validate", inventory, limit, form)
-    outcome = judged_by_validate(session, {} if perftest is None else {"validate_perftest": perftest}, transport)
+    extra = {} if perftest is None else {"validate_perftest": perftest}
+    said = asked(batch, canary, max_failures, max_unavailable)
+    outcome = in_batches(session, said, lambda part: judged_by_validate(part, extra, transport))
     end = conclusion(outcome)
     more = {"traffic": outcome.traffic, "reachability": outcome.reachability}
     document = {"verdicts": verdicts.ordered(outcome.verdicts), **more}

@@ -41,12 +41,15 @@ class Nodes:
         self.wanting: dict[str, list[Object]] = {name: [change("a"), change("b", "link")] for name in NAMES}
         self.broken: set[str] = set()
         self.silent: set[str] = set()
+        self.asked: list[list[str]] = []
         self.runs: list[list[str]] = []
         self.variables: list[Object] = []
 
     def scan(self, session: Session, playbook: str, *_rest: Any) -> RunOutcome:
         assert playbook == "plan"
-        return RunOutcome({name: self._planned(name) for name in session.judge().inventory.hosts})
+        names = list(session.judge().inventory.hosts)
+        self.asked.append(names)
+        return RunOutcome({name: self._planned(name) for name in names})
 
     @staticmethod
     def scanned(session: Session, found: Nodes, *rest: Any) -> RunOutcome:
@@ -313,3 +316,20 @@ def test_the_diff_has_one_block_a_plan_and_what_hurts_first(nodes: Nodes, call: 
     assert ran.out.count("nccl: file") == 1
     assert "  + nccl: one  x" in lines
     assert "  - nccl: two  y" in lines
+
+
+def test_a_plan_in_batches_is_asked_and_made_in_them(nodes: Nodes, call: Call) -> None:
+    assert call("plan", "-i", "site.yml", "--canary", "1", "--batch", "2", "-o", "friday.plan").code == 2
+    assert nodes.asked == [["n1"], ["n2", "n3"], ["n4"]]
+    assert call("apply", "friday.plan", "--yes").code == 0
+    assert nodes.runs == [["n1"], ["n2", "n3"], ["n4"]]
+
+
+def test_nodes_without_an_answer_end_the_asking(nodes: Nodes, call: Call) -> None:
+    nodes.silent = {"n2"}
+    ran = call("plan", "-i", "site.yml", "--batch", "1", "--format", "json")
+    found = json.loads(ran.out)["nodes"]
+    assert (ran.code, nodes.asked) == (3, [["n1"], ["n2"]])
+    assert [found[name]["message"] for name in ("n3", "n4")] == ["not asked: 1 node before it gave no result"] * 2
+    assert call("plan", "-i", "site.yml", "--batch", "1", "--max-failures", "1").code == 3
+    assert nodes.asked[2:] == [["n1"], ["n2"], ["n3"], ["n4"]]

@@ -271,7 +271,7 @@ def test_json_is_a_document_also_when_the_inventory_cannot_be_read(verb: str, te
 
 
 def test_no_consent_at_all_can_be_said(tmp_path: Path) -> None:
-    done = railwright("apply", "-i", "missing", "--consent", "", state=tmp_path)
+    done = railwright("apply", "-i", "missing", "--yes", "--consent", "", state=tmp_path)
     assert "missing does not exist" in done.stderr
 
 
