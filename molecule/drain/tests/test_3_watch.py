@@ -129,6 +129,22 @@ def test_a_sick_node_is_drained_and_given_back_after_its_gate(watch: Watch, slur
     slurm.until(lambda: slurm.state("node1") == "IDLE", "node1 takes jobs")
 
 
+def test_a_gate_that_passes_gives_the_node_back(watch: Watch, slurm: Slurm) -> None:
+    """A real apply, and a real validate as the gate; without rails, since a container has no RDMA device to measure."""
+    values = {"agent_mode": "drain", "rdma_drain_gate": "validate", "rdma_consent": ["restart", "link"]}
+    watch.more.write_text(json.dumps({"all": {"vars": values, "hosts": {"node2": {"rdma_rails": []}}}}))
+    code, document = watch.verb("apply", "--limit", "node2")
+    assert code == 0, document
+    watch.remember("node2")
+    assert list(watch.verb("watch", "--drain")[1]["watch"]["drain"]) == ["node2"]
+    assert "DRAIN" in slurm.state("node2")
+    watch.forget("node2")
+    document = watch.verb("watch", "--drain")[1]
+    assert (document["watch"]["cured"], document["watch"]["done"]) == (["node2"], ["node2 takes jobs again"])
+    slurm.until(lambda: slurm.state("node2") == "IDLE", "node2 takes jobs")
+    watch.set("drain")
+
+
 def test_the_breaker_drains_nobody_until_it_is_reset(watch: Watch, slurm: Slurm) -> None:
     for node in NODES:
         watch.remember(node)
