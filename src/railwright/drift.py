@@ -169,15 +169,15 @@ def _of_run(nodes: Mapping[str, Mapping[str, Any]], finished: float, answered: s
     return [*lines, f"# HELP {run} When the last run ended.", f"# TYPE {run} gauge", f"{run} {finished:.0f}"]
 
 
-CHECK = "railwright_check_verdicts"
-
-
-def verdicts_as_prometheus(nodes: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]], finished: float) -> str:
-    """Of ``check``: how many verdicts of each code and status a node has. ``finished``: seconds since the epoch."""
+def verdicts_as_prometheus(
+    nodes: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]], finished: float, verb: str = "check"
+) -> str:  # fmt: skip
+    """How many verdicts of each code and status a node has. ``finished``: seconds since the epoch; ``verb``: check or validate."""
+    name = f"railwright_{verb}_verdicts"
     counted = Counter((str(item.get("node")), str(item.get("check")), str(item.get("status"))) for item in verdicts)
-    lines = [f"# HELP {CHECK} Verdicts on a node that need no inventory.", f"# TYPE {CHECK} gauge"]
-    lines += [f"{CHECK}{_labels(node=node, check=check, status=status)} {many}" for (node, check, status), many in sorted(counted.items())]
-    run = _of_run(nodes, finished, "railwright_check_node_answered", "railwright_check_last_run_timestamp_seconds")
+    lines = [f"# HELP {name} Verdicts of railwright {verb}.", f"# TYPE {name} gauge"]
+    lines += [f"{name}{_labels(node=node, check=check, status=status)} {many}" for (node, check, status), many in sorted(counted.items())]
+    run = _of_run(nodes, finished, f"railwright_{verb}_node_answered", f"railwright_{verb}_last_run_timestamp_seconds")
     return "\n".join([*lines, *run]) + "\n"
 
 

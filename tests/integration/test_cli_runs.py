@@ -234,6 +234,11 @@ def test_a_failed_verdict_is_1_and_names_everything(site: Site) -> None:
     assert (code, document["nodes"]["n1"]["status"], len(document["verdicts"])) == (1, "ok", 3)
     assert document["verdicts"][0]["status"] == "fail"
     assert "rail1" in site.run("validate", "-i", "hosts.yml", "--all")[1]
+    code, out, _err = site.run("validate", "-i", "hosts.yml", "--format", "prometheus")
+    assert (code, 'railwright_validate_verdicts{node="n1",check="port.state",status="fail"} 1\n' in out) == (1, True)
+    assert site.run("validate", "-i", "hosts.yml", "-o", "x")[0] == 64
+    assert site.run("validate", "-i", "hosts.yml", "--format", "junit", "-o", "x.xml")[0] == 1
+    assert 'failures="1"' in (site.directory / "x.xml").read_text()
 
 
 def test_validate_without_verdicts_has_not_passed(site: Site) -> None:

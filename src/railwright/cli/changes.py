@@ -154,7 +154,8 @@ DIFF_LINES = 200  # of one file
 
 
 def show_diffs(documents: Mapping[str, Mapping[str, Any]]) -> None:
-    """Nodes with the same plan are one block. A change is ``+`` (new), ``-`` (gone) or ``~``; a file's lines stand below it."""
+    """Nodes with the same plan are one block. A change is ``+`` (new), ``-`` (gone) or ``~``; a file's lines stand below it, once."""
+    seen: set[str] = set()
     blocks: dict[str, tuple[list[dict[str, Any]], list[str]]] = {}
     for name, document in documents.items():
         if document["changes"]:
@@ -169,10 +170,10 @@ def show_diffs(documents: Mapping[str, Mapping[str, Any]]) -> None:
             if word != last:
                 console.say(console.styled(f"  {word}", str(word)))
             last = word
-            _show_diff(change)
+            _show_diff(change, seen)
 
 
-def _show_diff(change: Mapping[str, Any]) -> None:
+def _show_diff(change: Mapping[str, Any], seen: set[str]) -> None:
     before, after = change.get("before"), change.get("after")
     mark = "+" if before is None else "-" if after is None else "~"
     head = (f"  {mark}", f"{change.get('area')}: {change.get('what')}")
@@ -181,7 +182,11 @@ def _show_diff(change: Mapping[str, Any]) -> None:
         values = {"+": value_text(after), "-": value_text(before), "~": f"{value_text(before)} → {value_text(after)}"}
         console.say(console.styled(head[0], MARKS[mark]), f"{head[1]}  {values[mark]}")
         return
-    console.say(console.styled(head[0], MARKS[mark]), head[1])
+    again = (same := as_json([change.get("key"), before, after])) in seen
+    seen.add(same)
+    console.say(console.styled(head[0], MARKS[mark]), head[1] + ("  (as above)" if again else ""))
+    if again:
+        return
     lines = list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]
     for line in lines[:DIFF_LINES]:
         console.say("      ", console.styled(line, MARKS.get(line[:1], "dim")))

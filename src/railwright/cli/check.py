@@ -12,7 +12,7 @@ from rich.text import Text
 
 from railwright import __version__
 from railwright.cli import console
-from railwright.cli.drift import DriftForm, DriftFormat, Output, expect_writable, print_result
+from railwright.cli.drift import DriftForm, DriftFormat, Output, expect_writable, junit, print_result
 from railwright.cli.options import option, settings
 from railwright.cli.session import check_configuration, echo, node_document
 from railwright.cli.trees import Sysroot, captured_tree
@@ -117,10 +117,9 @@ def machine_form(form: DriftFormat, found: dict[str, Any], started: datetime) ->
 
         return verdicts_as_prometheus(found["nodes"], found["verdicts"], finished.timestamp())
     if form is DriftFormat.JUNIT:
-        from railwright.report.cases import as_junit, cases_of
         from railwright.runs import Run, new_id
 
         run = Run(id=new_id("check", started), verb="check", inventory="", limit=None, started=started.isoformat(timespec="seconds"),
                   finished=finished.isoformat(timespec="seconds"), railwright=__version__, nodes=found["nodes"], verdicts=found["verdicts"])
-        return as_junit(run, cases_of(run))
+        return junit(run)
     return json_text(found)

@@ -21,6 +21,7 @@ from railwright.drift import SEVERITIES, as_prometheus, fleet, folded_cell, rank
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
 from railwright.report.text import is_shortened, short
+from railwright.runs import Run
 from railwright.writing import json_text, write_atomic
 
 HELP = """Show what differs from the inventory: by node, area and severity, since when, and by whom where a node has a record of it. \
@@ -64,10 +65,7 @@ def command(
     output: Output = None, batch: Batch = None, canary: Canary = None, max_failures: MaxFailures = None,
     max_unavailable: MaxUnavailable = None, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
-    if output is not None and form is DriftFormat.TEXT:
-        raise InputError("--output is for --format json, junit or prometheus")
-    if output is not None:
-        expect_writable(output, "--output")
+    check_output(form, output)
     known_areas(area or [])
     session = Session("drift", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)
     said = asked(batch, canary, max_failures, max_unavailable)
@@ -85,6 +83,14 @@ def command(
     else:
         print_result(_machine_form(form, run, end.nodes, end.summary), output)
     raise typer.Exit(end.code)
+
+
+def check_output(form: DriftFormat, output: Path | None) -> None:
+    """Before a node is contacted."""
+    if output is not None and form is DriftFormat.TEXT:
+        raise InputError("--output is for --format json, junit or prometheus")
+    if output is not None:
+        expect_writable(output, "--output")
 
 
 def expect_writable(file: Path, name: str) -> None:
@@ -136,11 +142,15 @@ def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, s
     return seen
 
 
+def junit(run: Run) -> str:
+    from railwright.report.cases import as_junit, cases_of
+
+    return as_junit(run, cases_of(run))
+
+
 def _machine_form(form: DriftFormat, run: Any, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:
     if form is DriftFormat.JUNIT:
-        from railwright.report.cases import as_junit, cases_of
-
-        return as_junit(run, cases_of(run))
+        return junit(run)
     if form is DriftFormat.PROMETHEUS:
         return as_prometheus(nodes, datetime.now(UTC).timestamp())
     rows = [{"nodes": row.nodes, **row.finding} for row in fleet({name: node["findings"] for name, node in nodes.items()})]

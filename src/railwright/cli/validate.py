@@ -2,16 +2,21 @@
 """``railwright validate``: judge the nodes and the cluster, with real traffic."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
 
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option
+from railwright.cli.drift import DriftForm, DriftFormat, Output, check_output, junit, print_result
+from railwright.cli.options import Format, Inventory, Limit, Transport, TransportOption, option
 from railwright.cli.rollout import Batch, Canary, MaxFailures, MaxUnavailable, asked, in_batches
 from railwright.cli.session import Conclusion, Session, concluded, heading, node_counts, require
+from railwright.drift import verdicts_as_prometheus
 from railwright.events import RunOutcome
+from railwright.runs import Run
+from railwright.writing import json_text
 
 HELP = """Judge every node and the cluster: HCA and link state, GIDs, agreement, jumbo pings, real RDMA traffic.
 
@@ -22,6 +27,7 @@ Expectations come from the inventory, never from a node. Ends 0 when no verdict 
 Examples:
   railwright validate -i mycluster
   railwright validate -i mycluster --no-perftest --format json
+  railwright validate -i mycluster --format prometheus -o /var/lib/node_exporter/railwright-validate.prom
 """
 
 PERFTEST_HELP = "Measure with perftest between nodes, rail by rail and all at once. Default: as the inventory says."
@@ -48,17 +54,32 @@ def judged_by_validate(
 
 def command(
     inventory: Inventory, limit: Limit = None, perftest: Perftest = None, every: All = False, batch: Batch = None,
-    canary: Canary = None, max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, form: OutputFormat = Format.TEXT,
+    canary: Canary = None, max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, form: DriftForm = DriftFormat.TEXT,
+    output: Output = None,
     transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
-    session = Session("validate", inventory, limit, form)
+    check_output(form, output)
+    session = Session("validate", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)
     extra = {} if perftest is None else {"validate_perftest": perftest}
     said = asked(batch, canary, max_failures, max_unavailable)
     outcome = in_batches(session, said, lambda part: judged_by_validate(part, extra, transport))
     end = conclusion(outcome)
     more = {"traffic": outcome.traffic, "reachability": outcome.reachability}
     document = {"verdicts": verdicts.ordered(outcome.verdicts), **more}
-    session.finish(end, lambda: _show(outcome, every=every), document, verdicts=outcome.verdicts, **more)
+    run = session.store(end, outcome.verdicts, **more) or session.record(end, outcome.verdicts, **more)
+    if form is DriftFormat.TEXT:
+        _show(outcome, every=every)
+    else:
+        print_result(_machine_form(form, run, {"nodes": end.nodes, **document, "summary": end.summary}), output)
+    raise typer.Exit(end.code)
+
+
+def _machine_form(form: DriftFormat, run: Run, document: dict[str, Any]) -> str:
+    if form is DriftFormat.JUNIT:
+        return junit(run)
+    if form is DriftFormat.PROMETHEUS:
+        return verdicts_as_prometheus(run.nodes, run.verdicts, datetime.now(UTC).timestamp(), "validate")
+    return json_text(document)
 
 
 def conclusion(outcome: RunOutcome) -> Conclusion:
