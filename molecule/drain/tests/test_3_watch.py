@@ -139,6 +139,8 @@ def test_a_gate_that_passes_gives_the_node_back(watch: Watch, slurm: Slurm) -> N
     assert list(watch.verb("watch", "--drain")[1]["watch"]["drain"]) == ["node2"]
     assert "DRAIN" in slurm.state("node2")
     watch.forget("node2")
+    time.sleep(12)  # SlurmdTimeout and more: an apply that touched the network made slurmd silent for a moment
+    slurm.until(lambda: slurm.answers("node2"), "slurmd is heard again")
     document = watch.verb("watch", "--drain")[1]
     assert (document["watch"]["cured"], document["watch"]["done"]) == (["node2"], ["node2 takes jobs again"])
     slurm.until(lambda: slurm.state("node2") == "IDLE", "node2 takes jobs")
