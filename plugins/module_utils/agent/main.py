@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What runs on a node: ``look`` and ``whole`` (what the timer starts), ``events``, ``ack ID REASON``; areas/system/agent.py starts it."""
 
+import contextlib
 import gc
 import json
 import sys
@@ -16,6 +17,7 @@ from .service import ACKS, LOOKING, STATE, STATE_LIMIT, Agent, Settings
 from .status import DOCUMENT, RUN, event_lines, head_line
 
 ID = "0123456789abcdef"
+NAME = "railwright-agent"
 LOCK = RUN + "/lock"
 WHOLE_FIRST = 75  # EX_TEMPFAIL of sysexits.h; areas/system/agent.py knows it
 
@@ -40,6 +42,8 @@ def main(arguments: Sequence[str], settings: str) -> int:
 def look(host: Host, command: str, settings: Settings) -> int:
     """One at a time. Whatever ends it early, but for a hang, is no finding of the node's."""
     gc.disable()  # it is over soon
+    with contextlib.suppress(OSError):
+        host.set_value("/proc/self/comm", NAME)  # who asks what holds a GPU sees whose moment it is
     if not host.exists(LOCK):
         host.write(LOCK, "", 0o600)
     if host.lock(LOCK) is None:

@@ -31,6 +31,7 @@ from ..common.files import HEADER, FileState, observe_file, plan_file
 from ..common.modules import load_module
 from ..common.package_changes import hold_conflicts, missing_database, names_of, plan_packages, plan_removals
 from ..common.units import RELOAD, DaemonState, observe_daemon, plan_daemon, systemctl
+from ..system import agent
 
 NAME = "gpu_driver"
 BLACKLIST = "/etc/modprobe.d/railwright-nouveau.conf"
@@ -61,6 +62,7 @@ HOLDERS = (
     (FABRICMANAGER, "nv-fabricmanage"),
     (PERSISTENCED, "nvidia-persiste"),
 )
+AGENT = ((agent.TIMER, agent.PROCESS), (agent.UNIT, agent.PROCESS))  # looks for a moment each minute, and once more when all is back
 LOAD_SECONDS = 180.0  # eight GPUs take 20 s; a firmware that does not answer takes longer
 # Which installed driver packages cannot stay beside the wanted ones. Ubuntu and older CUDA repositories have the branch in every package's
 # name, and two branches conflict; both flavours of the kernel module conflict everywhere. They are removed as planned changes, not as a
@@ -146,7 +148,8 @@ def observe(host: Host, desired: Desired) -> Observed:
     names = names_of(desired.wanted) + tuple(stale_packages(installed or {}, names_of(desired.wanted), desired.branch, desired.flavour))
     standing = Loaded((), (), ())
     if other:  # looks through every process: only where it matters
-        active = [row for row in HOLDERS if host.run(("systemctl", "is-active", row[0])).out.strip() == "active"]
+        active = [row for row in AGENT[:1] + HOLDERS if host.run(("systemctl", "is-active", row[0])).out.strip() == "active"]
+        active = list(AGENT) + active[1:] if AGENT[0] in active else active
         processes = processes_with_gpus(host, [process for _unit, process in active])
         standing = Loaded(tuple(users_of(host, MODULE)), tuple(unit for unit, _process in active), tuple(processes))
     return Observed(

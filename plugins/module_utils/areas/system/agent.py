@@ -13,6 +13,7 @@ from . import node_code
 
 NAME = "agent"
 UNIT, TIMER = "railwright-agent.service", "railwright-agent.timer"
+PROCESS = "railwright-agen"  # what the kernel shows of the name that agent/main.py takes: 15 characters
 STARTER = node_code.DIRECTORY + "/agent"
 HOOK = node_code.DIRECTORY + "/node-status"
 WHY = "without a memory on the node nobody knows of a link that flapped at night"

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from tests.fixtures import node_gpu
 
+from ansible_collections.railwright.rdma.plugins.module_utils.agent.main import NAME
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.gpu import gpu_driver
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import agent
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import obstacles
 
 GPUS = ("0000:1b:00.0", "0000:3b:00.0")
@@ -101,6 +103,21 @@ def test_upgrade_of_an_idle_node_reloads_the_module(gpu_node: Callable[..., Any]
     assert all(op.undo for op in plans.plan()[1].ops)
     assert plans.run() == []
     assert node.active == {PERSISTENCED}
+
+
+def test_our_agent_rests_while_the_module_is_exchanged(gpu_node: Callable[..., Any], planner: Callable[..., Any]) -> None:
+    """Its look may hold a GPU for a moment; under its own name it makes no reboot of a reload."""
+    node = driven(gpu_node(), OLD)
+    for unit in (agent.TIMER, agent.UNIT):
+        node.put(f"etc/systemd/system/{unit}", "")
+    node.active.add(agent.TIMER)
+    node.opened_by(901, "railwright-agent"[:15])
+    plans = planner("gpu_driver", node, **WANT)
+    ops = [op.argv for op in plans.plan()[1].ops]
+    assert ops[:3] == [("systemctl", "stop", agent.TIMER), ("systemctl", "stop", agent.UNIT), ("systemctl", "stop", PERSISTENCED)]
+    assert ops[-2:] == [("systemctl", "start", agent.UNIT), ("systemctl", "start", agent.TIMER)]
+    assert NAME[:15] == agent.PROCESS
+    assert plans.run() == []
 
 
 def test_modules_on_top_of_modules_go_first(gpu_node: Callable[..., Any]) -> None:
