@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -183,8 +184,7 @@ class Apply:
 
 def _with(made: RunOutcome, shown: RunOutcome) -> RunOutcome:
     """The nodes that were not touched beside those that were."""
-    made.hosts = shown.hosts | made.hosts
-    return made
+    return replace(made, hosts=shown.hosts | made.hosts)
 
 
 def _as_saved(work: Apply, saved: SavedPlan, file: Path) -> None:

@@ -221,6 +221,7 @@ def test_a_canary_that_fails_leaves_the_others_and_says_how_to_go_on(nodes: Node
     nodes.broken = {"n1"}
     ran = call("apply", "-i", "site.yml", "--canary", "1", "--batch", "2", "--yes")
     assert (ran.code, nodes.runs) == (1, [["n1"]])
+    assert "4 nodes (1 failed): 0 changes, 8 not applied" in ran.out
     assert "not touched: n2, n3, n4" in ran.err
     assert "go on with: railwright apply -i site.yml --resume" in ran.err
     nodes.broken = set()
