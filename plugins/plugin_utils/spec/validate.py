@@ -13,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import a
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 
+from ..erdma_instances import erdma_derived
 from ..nccl_catalogue.profiles import DEFAULT_NCCL, derived
 from . import check_drivers, check_erdma, check_fabric, check_jobs, check_qos
 from .check_entries import ENTRY_CHECKS, WHOLE_CHECKS
@@ -78,6 +79,7 @@ def _ruled(given: dict[str, Any], findings: Findings, rails: Rails | None) -> Sp
     checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
     checked["code_derived"] = {}  # likewise
     checked["agent_derived"] = {}  # nobody's wishes, by which an agent judges: likewise, and only where there is one
+    checked["erdma_derived"] = erdma_derived(checked["erdma_instance_type"])
     checked["nccl_derived"] = derived(Spec(checked))
     return Spec(checked)
 
