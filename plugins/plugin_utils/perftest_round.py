@@ -20,8 +20,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu imp
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
-from .erdma_instances import device_floor
 from .results import result_of
+from .spec.erdma_instances import device_floor
 from .speed.ceilings import perftest_gbps
 from .speed.machine import machine_of
 from .speed.perftest_limits import WRITE_LATENCY_US, bandwidth_limit

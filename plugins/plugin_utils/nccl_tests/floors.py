@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 
-from ..erdma_instances import busbw_floor
+from ..spec.erdma_instances import busbw_floor
 from ..speed.boards import SWITCH
 from ..speed.ceilings import JUDGED_FROM, NVLS, NVLS_TREE, RING, TREE, Ceiling, ceiling
 from ..speed.machine import Machine

@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import COMPAT, DEFAULT, LEAVE, LETTERS, MAINLINE, OFED
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-from ..erdma_instances import erdma_instance, known_types
+from .erdma_instances import erdma_instance, known_types
 from .findings import Findings, join_hosts
 
 Values = Mapping[str, Any]

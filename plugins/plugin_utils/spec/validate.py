@@ -13,13 +13,13 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import a
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 
-from ..erdma_instances import erdma_derived
 from ..nccl_catalogue.profiles import DEFAULT_NCCL, derived
 from . import check_drivers, check_erdma, check_fabric, check_jobs, check_qos
 from .check_entries import ENTRY_CHECKS, WHOLE_CHECKS
 from .check_nccl_env import check_nccl_env
 from .check_rules import Checked, Malformed, Values, check_rules
 from .cross_host import validate_site
+from .erdma_instances import erdma_derived
 from .findings import MISSING, Findings, did_you_mean
 from .nccl_overrides import check_overrides
 from .rails import Shape, check_rails, unsuspicious_rails

@@ -3,7 +3,7 @@
 
 from typing import Any, NamedTuple
 
-from .tables.rows import read_table, rows
+from ..tables.rows import read_table, rows
 
 
 class ErdmaInstance(NamedTuple):
