@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.verdicts import FABRIC_WITHOUT
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import device_floor
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import gdr
@@ -22,6 +21,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 from .results import result_of
+from .spec.erdma_instances import device_floor
 from .speed.ceilings import perftest_gbps
 from .speed.machine import machine_of
 from .speed.perftest_limits import WRITE_LATENCY_US, bandwidth_limit

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import inspection
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed
+from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import needed_files
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from railwright import __version__
@@ -24,7 +25,7 @@ MAIN = """# SPDX-License-Identifier: GPL-3.0-or-later
 # railwright {version}: `railwright check --emit` wrote this. Python 3.6 or newer, and nothing else.
 from {package}.entry.alone import main
 
-main({values!r})
+main({values!r}, {commands!r})
 """
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the same file of the same code
 
@@ -65,7 +66,7 @@ def ask_here(mode: str, node: str) -> Outcomes:
 def one_file() -> bytes:
     """The node's half as a zip that Python runs: no import leads out of it."""
     files = {f"{PACKAGE}/{name}": text for name, text in needed_files(("__init__.py", "entry/__init__.py", "entry/alone.py")).items()}
-    files["__main__.py"] = MAIN.format(version=__version__, package=PACKAGE, values=nobodys_spec().as_dict())
+    files["__main__.py"] = MAIN.format(version=__version__, package=PACKAGE, values=nobodys_spec().as_dict(), commands=COMMANDS)
     room = io.BytesIO(b"#!/usr/bin/env python3\n")
     room.seek(0, io.SEEK_END)
     with zipfile.ZipFile(room, "a", zipfile.ZIP_DEFLATED) as archive:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""One table of codes: what the product says of a node, whoever asks, is in catalogue/checks.py, and nothing of that table is unused."""
+"""One table of codes: what the product says of a node, whoever asks, is in tables/checks.yml, and nothing of that table is unused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import repo
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.checks import BY_CODE, FAMILIES, OTHERS, SECTIONS, command_of
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import NEEDS_WISH, judge_without_wish
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import of_verdicts
 from ansible_collections.railwright.rdma.plugins.module_utils.host.inspected import InspectedHost
@@ -20,11 +19,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE, FAMILIES, SECTIONS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec as wish
 from profile_trees import Tree
 from railwright.drift import verdicts_as_prometheus
 
-TABLE = "plugins/module_utils/catalogue/"
+HEALTH = "plugins/module_utils/catalogue/health.py"
 OF_AREA = "config."
 # A family's name and a dot, and no check.
 OTHER = {"opensm.service", "pci.bus_id", "nccl.conf", *(f"ddp.{mode}" for mode in ("inspect", "start", "poll", "stop", "collect"))}
@@ -34,7 +34,7 @@ CODE = re.compile(rf"(?:{'|'.join(sorted({code.partition('.')[0] for code in BY_
 def literals() -> Iterator[tuple[str, str]]:
     """(place, text) of every string of the product that has the form of a code."""
     for name in repo.python("plugins/", "src/"):
-        if name not in (TABLE + "checks.py", TABLE + "health.py"):
+        if name != HEALTH:
             for node in ast.walk(repo.tree(name)):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and CODE.fullmatch(node.value):
                     yield f"{name}:{node.lineno}", node.value
@@ -62,7 +62,6 @@ def test_a_code_is_in_one_row() -> None:
 
 def test_each_family_that_has_a_command_has_checks() -> None:
     assert [family for family in FAMILIES if not any(code.startswith(family + ".") for code in BY_CODE)] == []
-    assert command_of("of.tomorrow") == OTHERS
 
 
 @pytest.mark.parametrize("name", ["broken", "doca8", "erdma-gpu", "hgx-skew", "ib8"])

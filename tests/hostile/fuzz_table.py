@@ -550,14 +550,14 @@ TABLE_OF_PARSERS = (
     ),
     text(
         "mstconfig and mstflint",
-        lambda said: (firmware.parse_config(said), firmware.parse_flash(said)),
+        firmware.parse_config,
         MSTCONFIG,
         MSTFLINT,
         "\n-E- Failed to open x.\n",
     ),
     node(
         "firmware tools that fail",
-        lambda host: (firmware.query_config(host, "mstconfig", "0000:13:00.0"), firmware.query_flash(host, "x", "y")),
+        lambda host: (firmware.query_config(host, "mstconfig", "0000:13:00.0"), firmware.version_in_flash(host, "x", "y")),
         MSTCONFIG,
     ),
     text("ibv_devinfo", hca.parse_devinfo, DEVINFO),

@@ -62,7 +62,7 @@ def error_verdicts(node: str, parts: Sequence[Part], grown: Sequence[Mapping[str
 def merge(known: Dict[str, Dict[str, Any]], verdicts: Sequence[Verdict], parts: Sequence[Part], moment: Moment) -> List[News]:
     """Change ``known`` (findings by id) to what these verdicts say; what none of them is about stays as it is."""
     serials = {part.name: part.key for part in parts}
-    bad = {key_of(item, serials): item for item in verdicts if item.status in BAD}
+    bad = {"%s|%s" % (item.check, serials.get(item.subject, item.subject)): item for item in verdicts if item.status in BAD}
     looked = {item.check for item in verdicts if item.status in BAD + ("pass",)}
     open_keys = {finding["key"]: finding for finding in known.values() if not finding["cured"]}
     changes = [_seen_again(open_keys[key], item, moment) if key in open_keys else _found(known, key, item, serials, moment)
@@ -76,10 +76,6 @@ def merge(known: Dict[str, Dict[str, Any]], verdicts: Sequence[Verdict], parts: 
 def _there(finding: Mapping[str, Any], serials: Mapping[str, str]) -> bool:
     """Of a part that is gone nothing passes; where another one has its place, it was replaced."""
     return not finding["part"] or finding["part"] in serials.values() or finding["subject"] in serials
-
-
-def key_of(item: Verdict, serials: Mapping[str, str]) -> str:
-    return "%s|%s" % (item.check, serials.get(item.subject, item.subject))
 
 
 def _found(known: Dict[str, Dict[str, Any]], key: str, item: Verdict, serials: Mapping[str, str], moment: Moment) -> News:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every check of health, as much as a node needs to judge itself: what it is, what to do, and whether the node may take jobs.
 
-The rest of each row, which only pages show, is in the table of all checks (catalogue/checks.py): every module carries this file. A check
-that fails is critical, one that only ever warns is minor: as drift says it of any verdict (plan/areas.py).
+The rest of each row, which only pages show, is in the table of all checks (plugin_utils/tables/checks.yml): every module carries this
+file. A check that fails is critical, one that only ever warns is minor: as drift says it of any verdict (plan/areas.py).
 """
 
 from typing import NamedTuple, Tuple

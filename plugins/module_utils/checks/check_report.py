@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What `check` says of nodes: one JSON document, and for people a screen a node. Pure; the same on a node alone and on the controller."""
 
+import re
 import textwrap
 from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ..formats.outside import mapping, rows
-from .next_command import next_command
 from .overview import LABELS, UNPRIVILEGED
 
 ORDER = ("fail", "warn", "unknown", "unproven", "skipped", "pass")  # worst first
@@ -16,10 +16,15 @@ LABEL = 8  # columns of a label
 STATUSES = ("ok", "failed", "unreachable")
 OK, FAILED, UNREACHABLE = 0, 1, 3  # exit codes: src/railwright/exitcodes.py
 Line = Tuple[str, str]  # (the kind of the line, for its colour; its text)
+_PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,32}\Z")
 
 
-def document(nodes: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
-    """``nodes``: by name its ``status``, ``message`` and ``overview``. ``verdicts`` of all of them, in their JSON form."""
+def document(
+    nodes: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]], commands: Mapping[str, str]
+) -> Dict[str, Any]:
+    """``nodes``: by name its ``status``, ``message`` and ``overview``. ``verdicts`` of all of them, in their JSON form. ``commands``: of
+    the controller's table of checks (plugin_utils/check_table.py)."""
     ordered = sorted(verdicts, key=lambda item: (status_rank(item), str(item.get("node")), str(item.get("check"))))
     statuses = [str(node["status"]) for node in nodes.values()]
     number = counts(ordered)
@@ -28,7 +33,7 @@ def document(nodes: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Mapping[
     summary.update((status, statuses.count(status)) for status in STATUSES)
     return {
         "nodes": {name: dict(node) for name, node in nodes.items()},
-        "verdicts": [dict(item, next=next_command(item)) for item in ordered],
+        "verdicts": [dict(item, next=next_command(item, commands)) for item in ordered],
         "summary": dict(summary, verdicts=number, exit_code=code),
     }
 
@@ -100,7 +105,28 @@ def finding(group: Sequence[Mapping[str, Any]], lines: int) -> List[Line]:
     more = " and %d more" % (len(group) - 1) if len(group) > 1 else ""
     text = "%s %s%s: %s" % (first.get("check"), place, more, first.get("message"))
     found = [(status, line) for line in labelled(status.upper() if status in WORST else status, text, lines)]
-    return found + ([("dim", line) for line in labelled("", "> " + next_command(first), min(lines, 1))] if status in WORST else [])
+    return found + ([("dim", line) for line in labelled("", "> " + str(first["next"]), min(lines, 1))] if status in WORST else [])
+
+
+def next_command(item: Mapping[str, Any], commands: Mapping[str, str]) -> str:
+    """What shows more of what a verdict is about. What a node calls its devices is put in only where it is a plain name. A code that is in
+    no table is no error: an answer may come from a newer node."""
+    hca, port, pci = str(item.get("hca")), item.get("port"), _PCI.search(str(item.get("subject")))
+    values = {"{hca}": hca if item.get("hca") and _PLAIN.match(hca) else "", "{port}": "%d" % port if isinstance(port, int) else "",
+              "{pci}": pci.group(0) if pci else ""}
+    code = str(item.get("check"))
+    command = commands.get(code) or commands.get(code.partition(".")[0]) or commands[""]
+    return "; ".join(_filled(part, values) for part in command.split("; "))
+
+
+def _filled(part: str, values: Mapping[str, str]) -> str:
+    words: List[str] = []
+    for word in part.split(" "):
+        if any(name in word and not value for name, value in values.items()):
+            del words[len(words) - (1 if words[-1].startswith("-") else 0):]
+            continue
+        words.append(word.replace("{hca}", values["{hca}"]).replace("{port}", values["{port}"]).replace("{pci}", values["{pci}"]))
+    return " ".join(words)
 
 
 def labelled(label: str, text: str, lines: int) -> List[str]:

@@ -132,8 +132,8 @@ def judge_hurry(node: str, host: HastyHost) -> List[Verdict]:
     return found
 
 
-def main(values: Mapping[str, Any], arguments: Optional[Sequence[str]] = None) -> NoReturn:
-    """What the one file runs. ``values``: of a Spec without a wish, which the file carries."""
+def main(values: Mapping[str, Any], commands: Mapping[str, str], arguments: Optional[Sequence[str]] = None) -> NoReturn:
+    """What the one file runs. It carries ``values``: of a Spec without a wish, and ``commands``: those that show more of a verdict."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if set(given) - {"--json", "--all"}:
         sys.stdout.write(HELP % sys.argv[0])
@@ -141,10 +141,10 @@ def main(values: Mapping[str, Any], arguments: Optional[Sequence[str]] = None) -
     try:
         found = masked(judged_in_time("", values))
         name = found["node"]
-        said = document({name: {"status": "ok", "message": "", "overview": found["overview"]}}, found["verdicts"])
+        said = document({name: {"status": "ok", "message": "", "overview": found["overview"]}}, found["verdicts"], commands)
     except RailwrightError as error:
         name = "this node"
-        said = document({name: {"status": "failed", "message": str(error), "overview": {}}}, [])
+        said = document({name: {"status": "failed", "message": str(error), "overview": {}}}, [], commands)
     text = json.dumps(said, indent=2) if "--json" in given else "\n".join(line for _kind, line in node_lines(said, name, "--all" in given))
     sys.stdout.buffer.write((text + "\n").encode(sys.stdout.encoding or "ascii", "backslashreplace"))
     sys.stdout.flush()

@@ -16,10 +16,6 @@ from ..types import as_dicts
 Request = Dict[str, Any]
 
 
-def ping(host: Host, request: Request) -> Dict[str, Any]:
-    return ping_probes(host, request["probes"], request["rails"], request["count"], request["wait"])
-
-
 def start(host: Host, request: Request) -> Dict[str, Any]:
     tests = tests_of(request) if request["serve"] else []
     verdicts, ports = perftest_node.start(host, request["node"], request["peer"], tests, watched(request["ports"]), options_of(request))
@@ -49,10 +45,6 @@ def gpudirect(host: Host, request: Request) -> Dict[str, Any]:
     return {"verdicts": as_dicts(verdicts)}
 
 
-def health(host: Host, request: Request) -> Dict[str, Any]:
-    return {"health": inspect_health(host, request["diag"])}
-
-
 def tests_of(request: Request) -> Any:
     return [Measurement(**test) for test in request["tests"]]
 
@@ -66,8 +58,9 @@ def options_of(request: Request) -> Options:
 
 
 MODES: Dict[str, Callable[[Host, Request], Dict[str, Any]]] = {
-    "ping": ping, "start": start, "run": run_measurement, "sample": sample, "stop": stop, "gpudirect": gpudirect,
-    "health": health,
+    "ping": lambda host, request: ping_probes(host, request["probes"], request["rails"], request["count"], request["wait"]),
+    "start": start, "run": run_measurement, "sample": sample, "stop": stop, "gpudirect": gpudirect,
+    "health": lambda host, request: {"health": inspect_health(host, request["diag"])},
 }
 
 

@@ -27,13 +27,9 @@ _TOKEN = re.compile(
     r"|eyJ[A-Za-z0-9_-]{10,4000}\.[A-Za-z0-9_-]{10,4000})|(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{43}=(?![A-Za-z0-9+/=])")  # the last: WireGuard's
 
 
-def never_taken(path: str) -> bool:
-    return NEVER.search(path) is not None
-
-
 def fit_to_leave(path: str, data: bytes) -> Optional[bytes]:
     """The content without its secrets; None where all of it is one. What is no text is kept: the kernel's tables, PCI's configuration."""
-    if never_taken(path):
+    if NEVER.search(path) is not None:
         return None
     try:
         text = data.decode("utf-8")

@@ -290,6 +290,29 @@ class Host(Writer):
         os.close(lock)
 
 
+def resolved(path: str, link_of: Callable[[str], Optional[str]]) -> str:
+    """Where a path leads without a link on the way: absolute links start at its root, ``..`` stops there. ``link_of``: what a place links
+    to, None where it is no link. Raises OSError for a loop."""
+    pending = [part for part in path.split("/") if part][::-1]
+    current = ""
+    links = 0
+    while pending:
+        part = pending.pop()
+        if part in (".", ".."):
+            current = current if part == "." else current.rpartition("/")[0]
+            continue
+        target = link_of("%s/%s" % (current, part))
+        if target is None:
+            current = "%s/%s" % (current, part)
+            continue
+        links += 1
+        if links > MAX_LINKS:
+            raise OSError(errno.ELOOP, "too many links", path)
+        current = "" if target.startswith("/") else current
+        pending.extend([piece for piece in target.split("/") if piece][::-1])
+    return current
+
+
 class TreeHost(Host):
     """A captured node under a directory. Commands are answered from ``cmd/`` or not at all."""
 
@@ -312,28 +335,7 @@ class TreeHost(Host):
         return full
 
     def _resolve(self, path: str) -> str:
-        pending = [part for part in path.split("/") if part][::-1]
-        current: List[str] = []
-        links = 0
-        while pending:
-            part = pending.pop()
-            if part == ".":
-                continue
-            if part == "..":
-                current = current[:-1]
-                continue
-            full = os.path.join(self.root, *(current + [part]))
-            if os.path.islink(full):
-                links += 1
-                if links > MAX_LINKS:
-                    raise OSError(errno.ELOOP, "too many links in captured tree", path)
-                target = os.readlink(full)
-                if target.startswith("/"):
-                    current = []
-                pending.extend([piece for piece in target.split("/") if piece][::-1])
-                continue
-            current.append(part)
-        return os.path.join(self.root, *current)
+        return self.root + resolved(path, lambda full: os.readlink(self.root + full) if os.path.islink(self.root + full) else None)
 
     def readlink(self, path: str) -> Optional[str]:
         parent, _slash, name = path.rstrip("/").rpartition("/")

@@ -8,7 +8,7 @@ tree leads to a file as the node does.
 import stat
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
-from .host import FAILED, MAX_LINKS, READ_LIMIT, Host, Result, Status, recording_name
+from .host import FAILED, READ_LIMIT, Host, Result, Status, recording_name, resolved
 from .write import OUTPUT_LIMIT
 
 ROOM = 16 * 1024 * 1024  # bytes of all contents; a node with eight GPUs has two
@@ -31,7 +31,7 @@ class RecordingHost(Host):
         self.left_out: List[str] = []
         self._fit_file, self._fit_answer = fit_file, fit_answer
         self._room = ROOM
-        self._places: Dict[str, str] = {"": ""}
+        self._links: Dict[str, Optional[str]] = {}
 
     def path(self, path: str) -> str:
         return self.host.path(path)
@@ -97,30 +97,11 @@ class RecordingHost(Host):
 
     def _place(self, path: str) -> str:
         """Where a path leads without a link on the way; each link that is on it is kept."""
-        pending = [part for part in path.split("/") if part][::-1]
-        current = ""
-        links = 0
-        while pending:
-            part = pending.pop()
-            if part == ".":
-                continue
-            if part == "..":
-                current = current.rpartition("/")[0]
-                continue
-            full = "%s/%s" % (current, part)
-            if full not in self._places:
-                target = self.host.readlink(full)
-                self._places[full] = full if target is None else "\0" + target
-                if target is not None:
-                    self._entry(full, LINK)["to"] = target
-            known = self._places[full]
-            if not known.startswith("\0"):
-                current = full
-                continue
-            links += 1
-            if links > MAX_LINKS:
-                return full
-            if known.startswith("\0/"):
-                current = ""
-            pending.extend([piece for piece in known[1:].split("/") if piece][::-1])
-        return current
+        return resolved(path, self._link)
+
+    def _link(self, place: str) -> Optional[str]:
+        if place not in self._links:
+            self._links[place] = self.host.readlink(place)
+            if self._links[place] is not None:
+                self._entry(place, LINK)["to"] = self._links[place]
+        return self._links[place]

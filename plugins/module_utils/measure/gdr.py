@@ -7,7 +7,6 @@ it is good enough is the inventory's to say. Where perftest cannot reach GPU mem
 """
 
 import signal
-import time
 from typing import Any, List, Optional, Sequence
 
 from ..host.host import Host
@@ -18,7 +17,7 @@ from ..rules.gpudirect import DMABUF
 from ..types import Verdict
 from .gdr_pairs import Pair
 from .perftest import TOOLS, Limit, Measurement, Options, figure, reason
-from .perftest_node import POLL_S, RUN_DIR, Server, command, is_alive, ready_seconds
+from .perftest_node import RUN_DIR, Server, command, is_alive, wait_listening
 
 CHECK = "gpudirect.traffic"
 KEY = "gpudirect_min_bandwidth_gbps"
@@ -76,10 +75,10 @@ def _pair(host: Host, test: Measurement, tool: str, options: Options) -> Any:
     log = "%s/gdr-%d.log" % (RUN_DIR, port)
     host.write(log, "", 0o600)  # also makes the directory
     argv = ["timeout", "-k", "5", str(options.timeout * 2)] + command(host, test, options, tool)
-    server = Server(host.spawn(argv, log), "", argv)
-    server = server._replace(started=start_time(host, server.pid) or "")
+    pid = host.spawn(argv, log)
+    server = Server(pid, start_time(host, pid) or "", argv)
     try:
-        if not _comes_up(host, server, test):
+        if not wait_listening(host, [(test, server, log)]):
             return None, "the server did not come up: %s" % reason(1, host.read(log) or "", "", LOOPBACK)
         result = host.run(command(host, test, options, tool, LOOPBACK), float(options.timeout))
         found = figure(TEST, result.out, None) if result.ok else None
@@ -88,13 +87,3 @@ def _pair(host: Host, test: Measurement, tool: str, options: Options) -> Any:
         if is_alive(host, server):
             host.signal_group(server.pid, signal.SIGTERM)
         host.remove(log)
-
-
-def _comes_up(host: Host, server: Server, test: Measurement) -> bool:
-    """Waits for the slow one, not for the dead."""
-    deadline = time.monotonic() + ready_seconds([test])
-    while test.tcp_port not in listening(host):
-        if not is_alive(host, server) or time.monotonic() > deadline:
-            return False
-        time.sleep(POLL_S)
-    return True

@@ -15,6 +15,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import RailwrightError
 from ..formats.outside import is_digits, json_object, list_or_empty, mapping, rows, whole
+from ..formats.program_output import last_line
 from ..host.host import Host
 from ..observe.processes import start_time
 from ..observe.tcp_ports import listening
@@ -95,11 +96,11 @@ def start(
         log = "%s/server-%d.log" % (RUN_DIR, test.tcp_port)
         argv = ["timeout", "-k", "5", str(life_time(tests, options))] + command(host, test, options, str(host.which(TOOLS[test.name])))
         started.append((test, _spawn(host, argv, log, record), log))
-    open_ports = _wait(host, [item for item in started if not item[0].rdma_cm])
+    open_ports = wait_listening(host, [item for item in started if not item[0].rdma_cm])
     open_ports += _settle(host, [item for item in started if item[0].rdma_cm])
     for test, _server, log in started:
         if test.tcp_port not in open_ports:
-            why = "did not listen within %g s: %s" % (ready_seconds(tests), _last_line(host.read(log)))
+            why = "did not listen within %g s: %s" % (ready_seconds(tests), last_line(host.read(log) or "", 200))
             verdicts.append(_not_started(node, peer, test, why))
     return verdicts, open_ports
 
@@ -132,7 +133,7 @@ def ready_seconds(tests: Sequence[Measurement]) -> float:
     return READY_S * 2 if any(test.gpu is not None for test in tests) else READY_S
 
 
-def _wait(host: Host, started: Sequence[Tuple[Measurement, Server, str]]) -> List[int]:
+def wait_listening(host: Host, started: Sequence[Tuple[Measurement, Server, str]]) -> List[int]:
     """The ports that listen; waits for the slow ones, not for the dead."""
     deadline = time.monotonic() + ready_seconds([test for test, _server, _log in started])
     while True:
@@ -279,8 +280,3 @@ def is_alive(host: Host, server: Server) -> bool:
 
 def read_record(host: Host) -> Dict[str, Any]:
     return json_object(host.read(RECORD)) or {}
-
-
-def _last_line(text: Optional[str]) -> str:
-    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
-    return lines[-1][:200] if lines else "it said nothing"

@@ -21,16 +21,17 @@ Probe = Mapping[str, Any]
 
 def ping_probes(host: Host, probes: Sequence[Probe], rails: Sequence[Mapping[str, Any]], count: int, wait: int) -> Dict[str, Any]:
     """An answer for every probe, and one for every rail (name, netdev, address), in their order."""
-    pings = ping_all(host, probes, count, wait)
-    failed = [(probe, ping) for probe, ping in zip(probes, pings) if unanswered(ping)]
+    ping = host.which("ping")
+    pings = ask_at_once(lambda probe: _probe(host, ping, probe, count, wait), probes, PARALLEL)
+    failed = [(probe, found) for probe, found in zip(probes, pings) if unanswered(found)]
     wanted: Dict[str, List[str]] = {rail["netdev"]: [rail["address"]] for rail in rails}
     for netdev, addresses in wanted.items():
         for probe in [item for item, _ping in failed if item["netdev"] == netdev][:ASKED_PEERS]:
             addresses += [address for address in [probe["address"]] + list(probe["others"]) if address not in addresses]
     answers = who_has(host, wanted)
-    for probe, ping in failed:
+    for probe, found in failed:
         heard = answers.get(probe["netdev"]) or {}
-        ping["heard"] = {address: list(heard[address]) for address in [probe["address"]] + list(probe["others"]) if heard.get(address)}
+        found["heard"] = {address: list(heard[address]) for address in [probe["address"]] + list(probe["others"]) if heard.get(address)}
     doubted = dad_failed(host) if any(":" in rail["address"] for rail in rails) else []
     return {"pings": pings, "rails": [_holders(rail, answers, doubted) for rail in rails]}
 
@@ -49,11 +50,6 @@ def dad_failed(host: Host) -> List[Tuple[str, str]]:
     for link in rows(json_value(host.run(("ip", "-j", "-6", "addr", "show"), 10.0).out)):
         found += [(str(link.get("ifname")), str(item.get("local"))) for item in rows(link.get("addr_info")) if item.get("dadfailed")]
     return found
-
-
-def ping_all(host: Host, probes: Sequence[Probe], count: int, wait: int) -> List[Dict[str, Any]]:
-    ping = host.which("ping")
-    return ask_at_once(lambda probe: _probe(host, ping, probe, count, wait), probes, PARALLEL)
 
 
 def _probe(host: Host, ping: Optional[str], probe: Probe, count: int, wait: int) -> Dict[str, Any]:

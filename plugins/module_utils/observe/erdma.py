@@ -13,7 +13,6 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import is_digits
 from ..host.host import Host
 from ..rules.erdma_mode import COMPAT, DEFAULT, OFED, letter_of_type
 from ..types import Identity
@@ -21,6 +20,7 @@ from .devices import CLASS_INFINIBAND, attribute, driver_of, entries, pci_attrib
 from .dkms import ERDMA, Build, dkms_builds
 from .modules import module_path, running_modules
 from .peermem_build import checksum, symbol_files
+from .processes import holders
 from .stack import DOCA, MLNX_OFED
 
 MODULE = "erdma"
@@ -120,12 +120,7 @@ def users(host: Host) -> List[str]:
     ours = {name for name, _kind in node_types(host)}
     files = {"/dev/infiniband/" + name for name in host.listdir(VERBS)
              if sysfs_values.is_name(name) and host.line("%s/%s/ibdev" % (VERBS, name)) in ours}
-    for pid in host.listdir("/proc") if files else []:
-        if is_digits(pid):
-            opened = "/proc/%s/fd" % pid
-            if any(host.readlink("%s/%s" % (opened, fd)) in files for fd in host.listdir(opened)):
-                found.append("%s (%s)" % (sysfs_values.token(host.line("/proc/%s/comm" % pid)) or "?", pid))
-    return found
+    return found + (holders(host, files.__contains__) if files else [])
 
 
 def eadm_version(host: Host) -> Optional[str]:

@@ -31,7 +31,7 @@ _NUMBERED = re.compile(r"(.*)\((\d{1,18})\)\Z")
 _ERROR = re.compile(r"^[ \t]*-E-[ \t]*(\S.*)", re.MULTILINE)
 # What it says of a parameter, not of the device: mlxcfg_generic_commander.cpp, mlxcfg_tlv.cpp.
 _OF_PARAMETER = re.compile(r"[Pp]arameter|[Rr]ead.only")
-_FLASH_LINE = re.compile(r"^(FW Version|FW Version\(Running\)|PSID):[ \t]+(\S+)[ \t]*$", re.MULTILINE)
+_FLASH_LINE = re.compile(r"^FW Version:[ \t]+(\S+)[ \t]*$", re.MULTILINE)
 
 
 class Value(NamedTuple):
@@ -48,14 +48,6 @@ class Config(NamedTuple):
     values: Dict[str, Value]
     errors: Dict[str, str]
     failure: Optional[str]
-
-
-class Flash(NamedTuple):
-    """Versions in flash (the next boot's) and running."""
-
-    flash: Optional[str]
-    running: Optional[str]
-    psid: Optional[str]
 
 
 def parse_config(text: str) -> Dict[str, Value]:
@@ -99,15 +91,10 @@ def query_config(host: Host, tool: str, address: str, names: Sequence[str] = ())
     return Config(values, errors, None)
 
 
-def parse_flash(text: str) -> Flash:
-    """``mstflint -d … q``: the running version has a line of its own only where it differs from the one in flash."""
-    found = dict(_FLASH_LINE.findall(text))
-    flash = found.get("FW Version")
-    return Flash(flash, found.get("FW Version(Running)", flash), found.get("PSID"))
-
-
-def query_flash(host: Host, tool: str, address: str) -> Flash:
-    return parse_flash(host.run((tool, "-d", address, "q"), timeout=QUERY_SECONDS).out)
+def version_in_flash(host: Host, tool: str, address: str) -> Optional[str]:
+    """The next boot's; the running version has a line of its own where it differs."""
+    found = _FLASH_LINE.search(host.run((tool, "-d", address, "q"), timeout=QUERY_SECONDS).out)
+    return found.group(1) if found is not None else None
 
 
 def find_tool(host: Host, names: Sequence[str]) -> Optional[str]:
@@ -178,11 +165,11 @@ def firmware_facts(host: Host, hcas: Sequence[Dict[str, Any]]) -> Dict[str, Dict
 
 def _facts_of(host: Host, address: str, tools: Tuple[Optional[str], Optional[str]]) -> Dict[str, Any]:
     config = query_config(host, tools[0], address) if tools[0] is not None else None
-    flash = query_flash(host, tools[1], address) if tools[1] is not None else Flash(None, None, None)
+    flash = version_in_flash(host, tools[1], address) if tools[1] is not None else None
     shown: Optional[Dict[str, Dict[str, Optional[str]]]] = None
     if config is not None and config.values:
         shown = {name: dict(value._asdict()) for name, value in sorted(config.values.items()) if name in SHOWN or _changed(value)}
-    return {"flash": flash.flash, "config": shown}
+    return {"flash": flash, "config": shown}
 
 
 def _changed(value: Value) -> bool:

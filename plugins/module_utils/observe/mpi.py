@@ -6,13 +6,12 @@ The same name is another program on every node (Debian's alternatives, EL's dire
 has no command line for (Intel MPI, Spectrum MPI) are left out.
 """
 
-import posixpath
 import re
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..formats.outside import is_digits
-from ..host.host import SEARCH_PATH, Host
+from ..host.host import SEARCH_PATH, Host, resolved
 
 HPCX_PREFIX = "/opt/railwright/hpcx"
 CURRENT = "current"  # a link to the release that the inventory wants
@@ -24,7 +23,6 @@ DIRECTORIES = ("/usr/lib64/openmpi/bin", "/usr/lib64/mpich/bin", "/usr/lib64/mpi
 VENDOR = "/usr/mpi/gcc"  # openmpi-4.1.9a1/bin/mpirun
 HPCX_TAIL = "/ompi/bin/mpirun"  # in every HPC-X, whatever its directory is called
 HPCX_PARTS = ("ompi", "ucx", "ucc", "hcoll", "sharp")  # NVIDIA (HPC-X: hpcx-init.sh), without nccl_rdma_sharp_plugin
-MAX_LINKS = 16
 # orterun says OpenRTE when it is started by another name than mpirun; prterun and prte say PRRTE, and their version is not Open MPI's.
 _OPENMPI = re.compile(r"^\S+ \((?:Open MPI|OpenRTE)\) (([0-9]{1,18})\.[0-9][0-9A-Za-z.+-]*)[ \t]*$", re.MULTILINE)
 _HYDRA = re.compile(r"^HYDRA build details:\s+Version:\s+([0-9][0-9A-Za-z.+-]*)\s", re.MULTILINE)
@@ -49,8 +47,10 @@ def found_mpi(host: Host, prefix: Optional[str] = None, install: str = "none", d
     found: List[Mpi] = []
     seen: List[str] = []
     for path in _places(host, (prefix or "").rstrip("/")):
-        real = _real(host, path) if host.exists(path) else None
-        if real is None or real in seen:
+        if not host.exists(path):
+            continue
+        real = resolved(path, host.readlink)  # mpirun, /etc/alternatives/mpirun, mpirun.openmpi, orterun
+        if real in seen:
             continue
         seen.append(real)
         mpi = _asked(host, path, drop if prefix else ())
@@ -127,24 +127,3 @@ def _asked(host: Host, path: str, drop: Sequence[str]) -> Optional[Mpi]:
     answer = host.run(list(drop) + hpcx_words(path) + [path, "--version"], 20.0)
     told = version_of(answer.out + answer.err) if answer.ok else None
     return Mpi(told[0], told[1], path.rpartition("/bin/")[0], path) if told is not None else None
-
-
-def _real(host: Host, path: str) -> Optional[str]:
-    """Where the last link of a chain leads (mpirun, /etc/alternatives/mpirun, mpirun.openmpi, orterun); None for a loop.
-
-    Directories are links too (/bin): those are resolved at their beginning, which is where distributions have them.
-    """
-    for _link in range(MAX_LINKS):
-        first = "/" + path.split("/")[1]
-        top = host.readlink(first)
-        if top is not None:
-            path = _joined("/", top) + path[len(first):]
-        target = host.readlink(path)
-        if target is None:
-            return path
-        path = _joined(path.rpartition("/")[0], target)
-    return None
-
-
-def _joined(directory: str, target: str) -> str:
-    return "/" + posixpath.normpath(posixpath.join(directory, target)).lstrip("/")

@@ -9,7 +9,7 @@ file is called. Nothing is loaded or run: a library executes code when it is loa
 
 import posixpath
 import re
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..formats.outside import is_digits
@@ -29,24 +29,20 @@ _VERSION = re.compile(rb"NCCL version (2\.[0-9]{1,3}\.[0-9]{1,3}[a-z0-9.]{0,16})
 _CACHED = re.compile(r"^[ \t]+(libnccl\S*) \(([^)\n]*)\) => (/\S+)$", re.MULTILINE)
 
 
-class NcclLibrary(NamedTuple):
-    """``version`` is None for a file that is no build of NCCL; ``cuda`` is the release that it was built with."""
+class LoadableNccl(NamedTuple):
+    """``version`` is None where the file does not say one: it is no build of NCCL that we know."""
 
     path: str
     version: Optional[str]
-    origin: str  # LDCONFIG: programs find it by themselves; BELOW_PREFIX: made by role nccl
-    cuda: Optional[str]
+    origin: str  # LDCONFIG: programs find it by themselves; BELOW_PREFIX: made by role nccl; who brought it
 
 
-def nccl_libraries(host: Host, prefix: str = PREFIX) -> Tuple[NcclLibrary, ...]:
+def nccl_libraries(host: Host, prefix: str = PREFIX) -> Tuple[LoadableNccl, ...]:
     """The loader's first, in its order, then what lies below ``prefix``."""
-    places = [(path, LDCONFIG) for path in cached_libraries(host)] + [(path, BELOW_PREFIX) for path in prefixed_libraries(host, prefix)]
-    found: Dict[str, NcclLibrary] = {}
-    for path, origin in places:
-        if path not in found and host.exists(path):
-            version, cuda = library_version(host, path)
-            found[path] = NcclLibrary(path, version, origin, cuda)
-    return tuple(found.values())
+    places = dict.fromkeys(cached_libraries(host), LDCONFIG)
+    for path in prefixed_libraries(host, prefix):
+        places.setdefault(path, BELOW_PREFIX)
+    return tuple(LoadableNccl(path, library_version(host, path)[0], origin) for path, origin in places.items() if host.exists(path))
 
 
 def library_version(host: Host, path: str) -> Tuple[Optional[str], Optional[str]]:
@@ -88,14 +84,6 @@ _SYSTEM_TOO = re.compile(r"^include-system-site-packages *= *true *$", re.MULTIL
 _TEXT = r"NCCL version 2\.[0-9]{1,3}\.[0-9]{1,3}[a-z0-9.]{0,16}\+cuda"
 _FOUND = re.compile(r"NCCL version (2\.[0-9]{1,3}\.[0-9]{1,3}[a-z0-9.]{0,16})\+cuda\n")
 GREP_SECONDS, OWNER_SECONDS = 120.0, 30.0
-
-
-class LoadableNccl(NamedTuple):
-    """``version`` is None where the file does not say one: it is no build of NCCL that we know."""
-
-    path: str
-    version: Optional[str]
-    origin: str
 
 
 class Places(NamedTuple):

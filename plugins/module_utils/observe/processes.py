@@ -4,9 +4,11 @@ processes by one ``ps``: which wait on a device, and which hold a GPU outside ev
 
 import re
 import time
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
+from ..formats.outside import is_digits
 from ..formats.program_output import one_line
+from ..formats.sysfs_values import token
 from ..host.host import Host
 
 UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
@@ -60,6 +62,16 @@ class Process(NamedTuple):
 def processes_of(text: str) -> List[Process]:
     found = [_PROCESS.match(line) for line in text.splitlines()]
     return [Process(int(row.group(1)), row.group(2), row.group(3), one_line(row.group(4), 40)) for row in found if row is not None]
+
+
+def holders(host: Host, is_one: Callable[[str], bool]) -> List[str]:
+    """``python3 (4711)``: the processes with an open file of which ``is_one`` says so, by its path."""
+    found = []
+    for pid in filter(is_digits, host.listdir("/proc")):
+        opened = "/proc/%s/fd" % pid
+        if any(is_one(host.readlink("%s/%s" % (opened, fd)) or "") for fd in host.listdir(opened)):
+            found.append("%s (%s)" % (token(host.line("/proc/%s/comm" % pid)) or "?", pid))
+    return found
 
 
 def observe_processes(host: Host, gpus: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:

@@ -7,7 +7,7 @@
 4. A floor that needs no expectation (ACTIVE, LinkUp) is judged always.
 """
 
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple
 
 from ..spec.match import RailTarget, match_rails
 from ..spec.model import Spec
@@ -93,7 +93,3 @@ def _bounded(
 def number_text(value: Any) -> str:
     """400 for 400.0, 2.5 for 2.5: as a person writes it."""
     return "%g" % value if isinstance(value, float) else str(value)
-
-
-def failed(verdicts: List[Verdict]) -> List[Verdict]:
-    return [item for item in verdicts if item.status == "fail"]

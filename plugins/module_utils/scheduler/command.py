@@ -7,8 +7,9 @@ They have no word for who drained a node before; a site whose scheduler has one 
 import re
 from typing import List, Mapping, NamedTuple, Sequence, Tuple
 
+from ..formats.program_output import last_line
 from ..host.host import Host
-from .model import NodeState, last_line
+from .model import NodeState
 
 SECONDS = 120.0
 NOT_YET = 75  # EX_TEMPFAIL of sysexits.h
@@ -54,7 +55,7 @@ def _order(host: Host, command: Sequence[str], name: str, reason: str, key: str)
     answer = host.run(command_for_node(command, name, reason), SECONDS)
     if answer.ok:
         return NodeState("command", name, "available")
-    said = "%s ended with %d for %s: %s" % (key, answer.rc, name, last_line(answer.out, answer.err))
+    said = "%s ended with %d for %s: %s" % (key, answer.rc, name, last_line(answer.err.strip() or answer.out))
     return NodeState("command", name, "unknown", message=said)
 
 
@@ -62,10 +63,10 @@ def _ask(host: Host, commands: Commands, name: str, reason: str, closed: bool) -
     answer = host.run(command_for_node(commands.drained, name, reason), SECONDS)
     if answer.rc not in (0, NOT_YET):
         message = "upgrade_drained_command ended with %d for %s; allowed: 0 (empty), %d (not yet). It said: %s" % (
-            answer.rc, name, NOT_YET, last_line(answer.out, answer.err))
+            answer.rc, name, NOT_YET, last_line(answer.err.strip() or answer.out))
         return NodeState("command", name, "unknown", message=message)
     empty = answer.ok
-    holders = () if empty else (last_line(answer.out, answer.err),)
+    holders = () if empty else (last_line(answer.err.strip() or answer.out),)
     if not closed:
         return NodeState("command", name, "available", (), holders, empty=empty)
     return NodeState("command", name, "drained" if empty else "draining", (), holders, reason, "us", closed=True, empty=empty)

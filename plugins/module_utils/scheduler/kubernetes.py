@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import mapping, read_json, rows
+from ..formats.program_output import last_line
 from ..host.host import Host, Result
-from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, last_line, not_there, state_of, tool, whose
+from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, not_there, state_of, tool, whose
 
 TRIES = 4  # of a patch that met another writer
 NOTE = "railwright/drained"  # annotation of a node: the reason of our cordon
@@ -177,7 +178,7 @@ def _patch(host: Host, node: Node, closed: bool, note: Optional[str]) -> Optiona
             break
         version = fresh.version
     return None if answer.ok else "Kubernetes refused to %s %s: %s" % (
-        "cordon" if closed else "uncordon", node.name, last_line(answer.out, answer.err))
+        "cordon" if closed else "uncordon", node.name, last_line(answer.err.strip() or answer.out))
 
 
 def _evict_all(host: Host, pods: Sequence[Pod], refused: Dict[str, str], name: str) -> bool:
@@ -189,7 +190,7 @@ def _evict_all(host: Host, pods: Sequence[Pod], refused: Dict[str, str], name: s
         answer = _evict(host, pod)
         granted = granted or answer.ok
         if not (answer.ok or answer.rc == 124 or re.search(r"\((TooManyRequests|NotFound|Conflict)\)", answer.err)):
-            refused[name] = "Kubernetes refused to evict pod %s: %s" % (pod.path, last_line(answer.out, answer.err))
+            refused[name] = "Kubernetes refused to evict pod %s: %s" % (pod.path, last_line(answer.err.strip() or answer.out))
     return granted
 
 

@@ -8,6 +8,7 @@ that it keeps for the node, so that a resumed upgrade knows it, and an operator 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from ..errors import RailwrightError
+from ..formats.program_output import last_line
 from ..formats.text import first_of
 from ..host.host import Host
 
@@ -94,19 +95,13 @@ def tool(host: Host, name: str, scheduler: str) -> str:
         "upgrade_scheduler than %s" % (name, ", ".join(TOOL_DIRECTORIES), scheduler))
 
 
-def last_line(out: str, err: str) -> str:
-    """What a program said last, as one short line."""
-    lines: List[str] = [line.strip() for line in (err.strip() or out.strip()).splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "it said nothing"
-
-
 def ask(host: Host, scheduler: str, argv: Sequence[str], what: str, away: Pattern[str]) -> str:
     """What a program of the scheduler's answers. Raises SchedulerAway where nobody gave an answer at all, else SchedulerError."""
     answer = host.run((tool(host, argv[0], scheduler),) + tuple(argv[1:]), SECONDS, limit=ANSWER_LIMIT)
     if answer.ok:
         return answer.out
     is_away = answer.rc == 124 or away.search(answer.err + answer.out) is not None
-    raise (SchedulerAway if is_away else SchedulerError)("%s failed: %s" % (what, last_line(answer.out, answer.err)))
+    raise (SchedulerAway if is_away else SchedulerError)("%s failed: %s" % (what, last_line(answer.err.strip() or answer.out)))
 
 
 def not_there(scheduler: str, name: str, nodes: Mapping[str, Any]) -> NodeState:

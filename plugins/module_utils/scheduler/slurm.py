@@ -10,8 +10,9 @@ from functools import partial
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import whole
+from ..formats.program_output import last_line
 from ..host.host import Host
-from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, last_line, not_there, state_of, tool, whose
+from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, not_there, state_of, tool, whose
 
 LIMIT = 65536  # names; Slurm's own MAX_SLURM_NODES is of this order, and a range of a damaged line must not fill memory
 SHOWN = 200  # letters of a bad line in a message
@@ -197,7 +198,7 @@ def _update(host: Host, name: str, *settings: str) -> Optional[str]:
     answer = host.run((tool(host, "scontrol", "slurm"), "update", "NodeName=" + name) + settings, SECONDS)
     if answer.ok:
         return None
-    said = last_line(answer.out, answer.err)
+    said = last_line(answer.err.strip() or answer.out)
     if re.search(r"[Pp]ermission|[Ii]nvalid user", said):
         said += "; it ran as the user that Ansible comes as: let that be an operator of Slurm, or set ansible_become on the scheduler host"
     return "Slurm refused %s for %s: %s" % (settings[0], name, said)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import busbw_floor
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 
+from ..spec.erdma_instances import busbw_floor
 from ..speed.boards import SWITCH
 from ..speed.ceilings import JUDGED_FROM, NVLS, NVLS_TREE, RING, TREE, Ceiling, ceiling
 from ..speed.machine import Machine

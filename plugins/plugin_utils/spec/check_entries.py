@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import artifacts, nic_parameters
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import artifacts
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, unreachable
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ALL, GROUPS
 
+from . import nic_parameters
 from .check_qos import check_buffers, check_custom
 from .findings import Findings, did_you_mean, nearest
 from .nccl_overrides import check_variable

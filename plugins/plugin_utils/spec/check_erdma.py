@@ -10,10 +10,10 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import INSTALLER, OPEN, artifact_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, find_artifact
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import erdma_instance, known_types
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import COMPAT, DEFAULT, LEAVE, LETTERS, MAINLINE, OFED
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
+from .erdma_instances import erdma_instance, known_types
 from .findings import Findings, join_hosts
 
 Values = Mapping[str, Any]

@@ -19,6 +19,7 @@ from .check_entries import ENTRY_CHECKS, WHOLE_CHECKS
 from .check_nccl_env import check_nccl_env
 from .check_rules import Checked, Malformed, Values, check_rules
 from .cross_host import validate_site
+from .erdma_instances import erdma_derived
 from .findings import MISSING, Findings, did_you_mean
 from .nccl_overrides import check_overrides
 from .rails import Shape, check_rails, unsuspicious_rails
@@ -78,6 +79,7 @@ def _ruled(given: dict[str, Any], findings: Findings, rails: Rails | None) -> Sp
     checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
     checked["code_derived"] = {}  # likewise
     checked["agent_derived"] = {}  # nobody's wishes, by which an agent judges: likewise, and only where there is one
+    checked["erdma_derived"] = erdma_derived(checked["erdma_instance_type"])
     checked["nccl_derived"] = derived(Spec(checked))
     return Spec(checked)
 

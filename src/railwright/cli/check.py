@@ -49,6 +49,7 @@ def command(
     form: DriftForm = DriftFormat.TEXT, output: Output = None,
 ) -> None:  # fmt: skip
     from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import document
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
 
     if sum((bool(hosts), sysroot is not None, emit is not None)) > 1:
         raise InputError("HOST, --sysroot and --emit exclude each other: name hosts, a captured tree, or the file to write")
@@ -66,7 +67,7 @@ def command(
     outcomes, verdicts = of_tree(sysroot) if sysroot is not None else asked("check", hosts or [], sudo=sudo)
     nodes = {name: {part: node_document(host)[part] for part in ("status", "message")} | {"overview": host.overview or {}}
              for name, host in outcomes.items()}
-    found = document(nodes, verdicts)
+    found = document(nodes, verdicts, COMMANDS)
     if form is DriftFormat.TEXT:
         show(found, every=every)
     else:

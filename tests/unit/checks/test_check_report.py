@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.checks import BY_CODE, OTHERS
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import COLUMNS, LINES, document, node_lines
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.next_command import next_command
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import COLUMNS, LINES, document, next_command, node_lines
+from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE, COMMANDS, OTHERS
 from railwright.exitcodes import ExitCode
 
 
@@ -19,7 +18,7 @@ def item(check: str, status: str, **more: Any) -> dict[str, Any]:
 
 
 def found(*verdicts: dict[str, Any], status: str = "ok", **overview: str) -> dict[str, Any]:
-    return document({"n1": {"status": status, "message": "why", "overview": {"node": "Debian", **overview}}}, verdicts)
+    return document({"n1": {"status": status, "message": "why", "overview": {"node": "Debian", **overview}}}, verdicts, COMMANDS)
 
 
 def screen(said: dict[str, Any], *, every: bool = False) -> list[str]:
@@ -65,23 +64,23 @@ def test_a_node_that_was_not_judged_says_so_in_its_word(status: str) -> None:
 
 
 def test_the_next_command_names_what_it_is_about() -> None:
-    assert next_command(item("port.state", "fail", hca="mlx5_0", port=1)) == "rdma link show mlx5_0/1; ibstat mlx5_0"
-    assert next_command(item("pci.link_speed", "fail", subject="GPU 0000:3b:00.0")) == "sudo lspci -vv -s 0000:3b:00.0"
-    assert next_command(item("gpu.ecc", "fail", subject="GPU 0000:3b:00.0")) == "nvidia-smi -q -i 0000:3b:00.0"
-    assert next_command(item("gpu.count", "fail", subject="GPUs")) == "nvidia-smi -q"
-    assert next_command(item("quite.new", "fail")) == OTHERS
+    assert next_command(item("port.state", "fail", hca="mlx5_0", port=1), COMMANDS) == "rdma link show mlx5_0/1; ibstat mlx5_0"
+    assert next_command(item("pci.link_speed", "fail", subject="GPU 0000:3b:00.0"), COMMANDS) == "sudo lspci -vv -s 0000:3b:00.0"
+    assert next_command(item("gpu.ecc", "fail", subject="GPU 0000:3b:00.0"), COMMANDS) == "nvidia-smi -q -i 0000:3b:00.0"
+    assert next_command(item("gpu.count", "fail", subject="GPUs"), COMMANDS) == "nvidia-smi -q"
+    assert next_command(item("quite.new", "fail"), COMMANDS) == OTHERS
 
 
 @pytest.mark.parametrize("hca", ["mlx5_0; rm -rf /", "$(reboot)", "-x y", "a" * 100, "\x1b[2J"])
 def test_a_device_with_a_strange_name_is_in_no_command(hca: str) -> None:
-    command = next_command(item("port.state", "fail", hca=hca, port=1, subject=hca))
+    command = next_command(item("port.state", "fail", hca=hca, port=1, subject=hca), COMMANDS)
     assert hca not in command
     assert command.startswith("rdma link show")
 
 
 def test_no_command_has_a_blank_left_over() -> None:
     for code in (*BY_CODE, "x.y"):
-        command = next_command(item(code, "fail"))
+        command = next_command(item(code, "fail"), COMMANDS)
         assert "{" not in command.replace("{print", "")
         assert "  " not in command
         assert not command.endswith(("-d", "-i", "-s", " "))

@@ -14,6 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_repor
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import NEEDS_WISH
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.alone import answer
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec as wish
 
 TREES = sorted(path.name for path in NODES.iterdir())
@@ -35,7 +36,7 @@ def judged(tree: Path) -> dict[str, Any]:
 
 def shown(found: dict[str, Any], *, every: bool = False) -> list[str]:
     node = {"status": "ok", "message": "", "overview": found["overview"]}
-    return [text for _kind, text in node_lines(document({"n1": node}, found["verdicts"]), "n1", every)]
+    return [text for _kind, text in node_lines(document({"n1": node}, found["verdicts"], COMMANDS), "n1", every)]
 
 
 @pytest.mark.parametrize("name", TREES)

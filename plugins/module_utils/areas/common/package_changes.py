@@ -9,7 +9,7 @@ package manager would refuse it half-way through the step.
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ...formats.versions import direction
+from ...formats.versions import direction, without_epoch
 from ...host.host import Host
 from ...observe.packages import Hold
 from ...types import PACKAGE, PRESENT, Change, Problem, Subject, heaviest
@@ -105,10 +105,5 @@ def candidates(host: Host, manager: str, names: Sequence[str]) -> Dict[str, str]
         rows = [[cell.strip() for cell in line.split("|")] for line in out.splitlines()]
         found = {row[2]: row[4] for row in rows if len(row) == 6}
     else:
-        found = {name: without_epoch(version) for name, version in _RPM.findall(out)}
+        found = {name: without_epoch(version) for name, version in _RPM.findall(out)}  # our query of what is installed leaves it out
     return {name: found[name] for name in names if name in found}
-
-
-def without_epoch(version: str) -> str:
-    """dnf prints ``1:2.3-4``, our query of what is installed leaves the epoch out."""
-    return version.rpartition(":")[2]

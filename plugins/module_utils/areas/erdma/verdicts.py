@@ -10,7 +10,6 @@ asked where there are both: a device that does not follow the parameter was made
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
-from ...catalogue.erdma_instances import erdma_instance
 from ...formats.outside import is_digits
 from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, unreadable, verdict
 from ...rules.erdma_mode import LEAVE, LETTERS, NODE_TYPES, RAW_TYPES, WORDS, letter_of_type, mode_of
@@ -66,10 +65,10 @@ def _expected(spec: Spec) -> Tuple[Optional[int], str]:
     name = spec["erdma_instance_type"]
     if name is None:
         return None, "the inventory expects nothing (erdma_instance_type, rdma_expect.hcas)"
-    row = erdma_instance(name)
-    if row is None or row.devices is None:
+    known = spec["erdma_derived"]
+    if known.get("devices") is None:
         return None, "how many eRDMA devices %s has is not known here; set rdma_expect.hcas" % name
-    return row.devices, "%s, %s" % (name, row.source)
+    return int(known["devices"]), "%s, %s" % (name, known["source"])
 
 
 def _count(node: str, spec: Spec, facts: Mapping[str, Any], found: Optional[Mapping[str, Any]]) -> Verdict:

@@ -95,7 +95,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
 
 
 def observe(host: Host, desired: Desired) -> Observed:
-    units = observe_units(host)
+    units = CdiUnits(observe_daemon(host, THEIR_PATH), observe_daemon(host, THEIR_SERVICE), *(observe_unit(host, unit) for unit in UNITS))
     if not desired.way:
         return Observed((), None, (), None, (), None, units, docker.NOTHING)
     found = [runtime for runtime in observe_runtimes(host) if desired.runtime in ("auto", runtime.name)]
@@ -179,11 +179,6 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
     if desired.way == "cdi" and not desired.identity.has("systemd"):
         said.append("containers: no systemd here, so nothing makes the CDI specification anew after a change of the driver")
     return said + docker.notes(desired.way, observed.docker)
-
-
-def observe_units(host: Host) -> CdiUnits:
-    service, path = (observe_unit(host, unit) for unit in UNITS)
-    return CdiUnits(observe_daemon(host, THEIR_PATH), observe_daemon(host, THEIR_SERVICE), service, path)
 
 
 def plan_units(area: str, units: CdiUnits, who: str, driver: str) -> List[Change]:

@@ -10,7 +10,6 @@ A module goes only when nothing uses it. Daemons of NVIDIA's own are stopped and
 that has a GPU open makes a reboot the only way, because nobody but its owner may end it.
 """
 
-import os
 import re
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -18,13 +17,12 @@ from ...catalogue import drivers
 from ...catalogue.drivers import GPUS_SOURCE, Wanted, gpu_packages
 from ...catalogue.platforms import system_of
 from ...catalogue.stacks import vendor_stack
-from ...formats import sysfs_values
-from ...formats.outside import is_digits
 from ...formats.text import first_of
 from ...host.host import Host
 from ...observe.gpu_driver import DCGM_UNIT, FABRICMANAGER, IMEX_UNIT, PERSISTENCED, Driver, driver_on_disk, loaded_driver, module_loaded
 from ...observe.modules import running_modules
 from ...observe.packages import Hold, all_installed, held_packages
+from ...observe.processes import holders
 from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem, run
 from ..common.files import HEADER, FileState, observe_file, plan_file
@@ -150,8 +148,9 @@ def observe(host: Host, desired: Desired) -> Observed:
     if other:  # looks through every process: only where it matters
         active = [row for row in AGENT[:1] + HOLDERS if host.run(("systemctl", "is-active", row[0])).out.strip() == "active"]
         active = list(AGENT) + active[1:] if AGENT[0] in active else active
-        processes = processes_with_gpus(host, [process for _unit, process in active])
-        standing = Loaded(tuple(users_of(host, MODULE)), tuple(unit for unit, _process in active), tuple(processes))
+        others = [found for found in holders(host, lambda path: path.startswith("/dev/nvidia"))
+                  if found.rpartition(" ")[0] not in [process for _unit, process in active]]
+        standing = Loaded(tuple(users_of(host, MODULE)), tuple(unit for unit, _process in active), tuple(others))
     return Observed(
         installed, held_packages(host, identity, names), loaded, disk, bool(module_loaded(host, "nouveau")),
         standing, {path: observe_file(host, path) for path in (BLACKLIST, DROPIN, IMEX_OPTION, IMEX_NODES)},
@@ -291,20 +290,6 @@ def users_of(host: Host, module: str) -> List[str]:
                 found.append(user)
 
     visit(module)
-    return found
-
-
-def processes_with_gpus(host: Host, without: Sequence[str]) -> List[str]:
-    """Processes that have a device of the driver open, but those called as in ``without``."""
-    found = []
-    for pid in host.listdir("/proc"):
-        if not is_digits(pid):
-            continue
-        directory = "/proc/%s/fd" % pid
-        if any((host.readlink("%s/%s" % (directory, fd)) or "").startswith("/dev/nvidia") for fd in host.listdir(directory)):
-            name = sysfs_values.token(host.line("/proc/%s/comm" % pid)) or "?"
-            if name not in without:
-                found.append("%s (%s)" % (name, os.path.basename(pid)))
     return found
 
 

@@ -118,7 +118,7 @@ def live_changes(rail: DesiredInterface, observed: Observed, recorded: List[str]
         changes.append(broadcast_change(rail, link, disruption))
     stale = [address for address in recorded if address != rail.address and address in link.addresses]
     moving = bool(stale) or (rail.address is not None and rail.address not in link.addresses)
-    found = routes.own_routes(link)
+    found = [route for route in (tuple(words.split()) for words in link.routes) if "dev" not in route]  # its own
     if moving:
         kept = [address for address in link.addresses if address not in stale and address != rail.address]
         after = ([rail.address] if rail.address is not None else []) + kept

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from ...formats.outside import is_digits, list_or_empty, whole
 from ...formats.outside import rows as objects
 from ...types import Change, Op, run
-from .model import RULE_PRIORITY, TABLES, Connected, DesiredInterface, LinkState, Observed, rail_change
+from .model import RULE_PRIORITY, TABLES, Connected, DesiredInterface, Observed, rail_change
 
 Route = Tuple[str, ...]  # the words after ``ip route add`` that name the route, or ("from", address)
 FAMILIES = ("-4", "-6")
@@ -71,10 +71,6 @@ def extra_routes(rail: DesiredInterface, found: Sequence[Route]) -> Tuple[Op, ..
 def missing_routes(rail: DesiredInterface, found: Sequence[Route]) -> Tuple[Op, ...]:
     """Add what is wanted; the rule comes last."""
     return tuple(run(add_argv(rail, route), (del_argv(rail, route),)) for route in wanted_routes(rail) if route not in found)
-
-
-def own_routes(link: LinkState) -> List[Route]:
-    return [route for route in (tuple(words.split()) for words in link.routes) if "dev" not in route]
 
 
 def crossing_changes(rail: DesiredInterface, observed: Observed, disruption: str) -> List[Change]:

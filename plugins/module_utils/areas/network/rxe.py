@@ -161,7 +161,7 @@ def link_changes(link: RxeLink, parents: Dict[str, str], there: Dict[str, str]) 
     if there.get(link.name) == link.netdev:
         return []
     in_the_way = [name for name in sorted(there) if name == link.name or there[name] == link.netdev]
-    ops: List[Op] = [run(delete(name), (add(name, there.pop(name)),)) for name in in_the_way]
+    ops: List[Op] = [run(("rdma", "link", "delete", name), (add(name, there.pop(name)),)) for name in in_the_way]
     there[link.name] = link.netdev
     # The script deletes what is there and is content with nothing, so that a failed add can be reverted too.
     ops.append(run(add(link.name, link.netdev), ((SCRIPT, "delete", link.name),)))
@@ -175,7 +175,3 @@ def link_changes(link: RxeLink, parents: Dict[str, str], there: Dict[str, str]) 
 
 def add(name: str, netdev: str) -> Tuple[str, ...]:
     return ("rdma", "link", "add", name, "type", "rxe", "netdev", netdev)
-
-
-def delete(name: str) -> Tuple[str, ...]:
-    return ("rdma", "link", "delete", name)

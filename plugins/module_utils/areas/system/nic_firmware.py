@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ...host.host import Host
 from ...observe import firmware
-from ...observe.firmware import CONFIG_TOOLS, FLASH_TOOLS, Config, Flash, argument_of, device_of, find_tool, same_value
+from ...observe.firmware import CONFIG_TOOLS, FLASH_TOOLS, Config, argument_of, device_of, find_tool, same_value
 from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided, no_expectation, unreadable, verdict
 from ...spec.model import Spec
 from ...types import AT_BOOT, FIRMWARE, NOW, PCI, PRESENT, Change, Identity, Op, Problem, Subject, Verdict, run, write_file
@@ -47,7 +47,7 @@ class Nic(NamedTuple):
     psid: Optional[str]
     running: Optional[str]
     config: Optional[Config]  # None: not asked
-    flash: Optional[Flash]
+    flash: Optional[str]  # the version there; None: nobody could be asked (no tool yet)
     image: Optional[str]  # SHA-256 of the image on the node
     records: Dict[str, str]  # parameter -> "BOOT_ID VALUE" of when we set it
 
@@ -96,7 +96,7 @@ def _observe_nic(host: Host, target: Rail, desired: Desired, tools: Tuple[Option
     names = tuple(name for name, _value in desired.config)
     config = firmware.query_config(host, tools[0], target.pci, names) if names and tools[0] is not None else None
     version = desired.versions.get(psid or "")
-    flash = firmware.query_flash(host, tools[1], target.pci) if version is not None and tools[1] is not None else None
+    flash = firmware.version_in_flash(host, tools[1], target.pci) if version is not None and tools[1] is not None else None
     image: Optional[str] = None
     if psid in desired.images and version not in (running, None):
         data = host.read_bytes(image_path(str(psid), str(version)), 256 * 1024 * 1024)
@@ -130,8 +130,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
 
 def plan_flash(nic: Nic, desired: Desired, tool: str) -> List[Change]:
     """The image that is in flash is read out first and kept, so that a failed apply can restore it. The new one runs after a reset."""
-    psid, running, wanted = nic.psid or "", nic.running, desired.versions.get(nic.psid or "")
-    flash = nic.flash.flash if nic.flash is not None else None  # None: nobody could be asked (no tool yet)
+    psid, running, flash, wanted = nic.psid or "", nic.running, nic.flash, desired.versions.get(nic.psid or "")
     if wanted is None or (running == wanted and flash in (None, wanted)):
         return []
     changes: List[Change] = []
@@ -236,8 +235,7 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
                 said.append("%s on %s is set to %s and still %s after a reboot: it needs the power off (a cold start), or mstfwreset" % (
                     name, _name_of(nic.target), argument_of(wanted), nic.config.values[name].current))
         version = desired.versions.get(nic.psid or "")
-        if version is not None and version != nic.running and nic.psid not in desired.images and (
-                nic.flash is None or nic.flash.flash != version):
+        if version is not None and version not in (nic.running, nic.flash) and nic.psid not in desired.images:
             said.append("firmware of %s is %s, not %s: nic_firmware_images has no image for %s, so it is judged and not flashed" % (
                 _name_of(nic.target), nic.running, version, nic.psid))
     return said

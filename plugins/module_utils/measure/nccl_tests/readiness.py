@@ -14,7 +14,7 @@ from ...catalogue.aiacc import PLUGIN, VARIABLE
 from ...formats import sysfs_values
 from ...formats.program_output import one_line, reason
 from ...host.commands import check_answers
-from ...host.host import Host, Result
+from ...host.host import Host
 from ...observe.affinity import affinity, driver_matrix
 from ...observe.devices import pci_attribute
 from ...observe.gpu_driver import loaded_driver
@@ -159,13 +159,9 @@ def program(host: Host, wanted: Wanted, collective: str) -> Dict[str, Any]:
     result = host.run(as_user(host, account(wanted.user), with_libraries(wanted, [path, "-h"])), HELP_SECONDS)
     found["json"] = "--output_file" in result.out
     if "--minbytes" not in result.out:
-        found["problem"] = _no_help(result)
+        words = reason(result.err) or reason(result.out) or "no word"
+        found["problem"] = "does not start (%s): %s" % ("no answer" if result.rc == 124 else "exit %d" % result.rc, words)
     return found
-
-
-def _no_help(result: Result) -> str:
-    words = reason(result.err) or reason(result.out) or "no word"
-    return "does not start (%s): %s" % ("no answer" if result.rc == 124 else "exit %d" % result.rc, words)
 
 
 def interface(host: Host, spec: Spec, identity: Identity) -> Optional[Dict[str, Any]]:

@@ -168,14 +168,10 @@ def _half(words: Sequence[str], position: int, layout: Layout) -> Tuple[Optional
     part = words[position:end]
     if any(_starts_row(words, at) for at in range(position, end)):
         return None, position  # the next row has begun: a cell of this one is blank, or its end is missing
-    if len(part) < layout.half or not all(_NUMBER.match(word) for word in part[:3]) or not _is_wrong(part[3]):
+    if len(part) < layout.half or not all(map(_NUMBER.match, part[:3])) or not (part[3] == "N/A" or _COUNT.match(part[3])):
         return None, position
     half = {"time_us": _number(part[0]), "algbw": _number(part[1]), "busbw": _number(part[2]), "wrong": _wrong(part[3])}
     return half, end
-
-
-def _is_wrong(word: str) -> bool:
-    return word == "N/A" or _COUNT.match(word) is not None
 
 
 def _wrong(word: str) -> Optional[int]:

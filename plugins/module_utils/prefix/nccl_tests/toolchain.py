@@ -16,7 +16,7 @@ from ...host.commands import check_answers, on_mount, sums
 from ...host.host import CUT, Host
 from ...observe.devices import observe_gpus
 from ...observe.mpi import MPICH, found_mpi, hpcx_words
-from ...observe.nccl_libraries import LDCONFIG, NcclLibrary, nccl_libraries
+from ...observe.nccl_libraries import LDCONFIG, LoadableNccl, nccl_libraries
 from ...observe.nvidia_smi import smi_rows
 from ..installer import MANIFEST_LIMIT
 
@@ -85,7 +85,7 @@ def _codes(host: Host, nvcc: str) -> str:
     return answer.out if answer.ok and _CODE.search(answer.out) else host.run((nvcc, "--help"), 60.0).out
 
 
-def _with_header(host: Host, library: NcclLibrary) -> Optional[Dict[str, Any]]:
+def _with_header(host: Host, library: LoadableNccl) -> Optional[Dict[str, Any]]:
     """A library and the directory of its nccl.h: beside lib (a prefix, a wheel), or two above (/usr/lib/x86_64-linux-gnu)."""
     # /lib is a link to /usr/lib, and the loader's cache holds the short name
     parts = ("/usr" + library.path if library.path.startswith("/lib") else library.path).split("/")
@@ -124,7 +124,7 @@ def _compiled_for(host: Host, compiler: Sequence[str]) -> Dict[str, Any]:
     return {"include": include, "library": library, "directory": library.rpartition("/")[0]}
 
 
-def library_path(libraries: Sequence[NcclLibrary], mpi: Optional[str], nvcc: Optional[Mapping[str, Any]]) -> List[str]:
+def library_path(libraries: Sequence[LoadableNccl], mpi: Optional[str], nvcc: Optional[Mapping[str, Any]]) -> List[str]:
     """LD_LIBRARY_PATH on this node: what the loader does not find by itself, NCCL first. ``mpi``: the directory of libmpi."""
     directories = [libraries[0].path.rpartition("/")[0]] if libraries and libraries[0].origin != LDCONFIG else []
     directories += [mpi] if mpi is not None else []

@@ -127,7 +127,8 @@ def _python(host: Host, spec: Spec, identity: Identity, bill: ControllerFiles) -
     if spec["ai_environment_kind"] == "conda":
         found = host.which("python3")  # of glibc alone: conda brings its own
     if found is not None:
-        said = _ask(host, found)
+        answer = host.run((found, "-I", "-c", ASK), ASK_SECONDS)
+        said = json_object(answer.out) if answer.ok else None
     if spec["ai_environment_kind"] == "conda":
         return "", Python(version_numbers(bill.conda["python"])[1], identity.arch, _glibc(said))
     if found is None or said is None:
@@ -139,11 +140,6 @@ def _python(host: Host, spec: Spec, identity: Identity, bill: ControllerFiles) -
         raise RailwrightError("%s has no venv and ensurepip; on Debian and Ubuntu they are in python3-venv (python3.%d-venv): name it in "
                               "rdma_stack_extra_packages and apply" % (found, said["version"][1]))
     return found, Python(said["version"][1], identity.arch, _glibc(said))
-
-
-def _ask(host: Host, python: str) -> Optional[Dict[str, Any]]:
-    answer = host.run((python, "-I", "-c", ASK), ASK_SECONDS)
-    return json_object(answer.out) if answer.ok else None
 
 
 def _glibc(said: Optional[Dict[str, Any]]) -> Tuple[int, int]:

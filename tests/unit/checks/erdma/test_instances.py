@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import erdma_instances
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma_instances import ERDMA_INSTANCES, busbw_floor, device_floor
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limit, Measurement, judge_figure
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Erdma, Site, floor_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import limit_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec import erdma_instances
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.erdma_instances import ERDMA_INSTANCES, busbw_floor, device_floor
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import machine_of
 from field_specs import build_spec
 from repo import ROOT

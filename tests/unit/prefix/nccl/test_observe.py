@@ -8,7 +8,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import nccl_libraries as libraries
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import NcclLibrary, library_version, nccl_libraries
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import LoadableNccl, library_version, nccl_libraries
 from nccl_files import elf
 
 MakeNode = Callable[[dict[str, bytes]], TreeHost]
@@ -30,9 +30,9 @@ def test_the_loaders_library_precedes_prefixes(make_node: MakeNode) -> None:
     })
     found = nccl_libraries(host)
     assert found == (
-        NcclLibrary(LIB, "2.26.2", "ldconfig", "12.8"),
-        NcclLibrary("/opt/railwright/nccl/2.30.7-cu13/lib/libnccl.so.2", "2.30.7", "prefix", "13.3"),
-        NcclLibrary("/opt/railwright/nccl/2.9.9-cu12/lib/libnccl.so.2", "2.9.9", "prefix", "12.2"),
+        LoadableNccl(LIB, "2.26.2", "ldconfig"),
+        LoadableNccl("/opt/railwright/nccl/2.30.7-cu13/lib/libnccl.so.2", "2.30.7", "prefix"),
+        LoadableNccl("/opt/railwright/nccl/2.9.9-cu12/lib/libnccl.so.2", "2.9.9", "prefix"),
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.drivers import compute_capability
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost, recording_name
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import NcclLibrary
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import LoadableNccl
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import toolchain
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
 
@@ -193,8 +193,8 @@ def test_capabilities_of_the_catalogue(device: str, capability: str | None) -> N
     assert compute_capability(Gpu("0000:1b:00.0", device, 0)) == capability
 
 
-def library(path: str, origin: str) -> NcclLibrary:
-    return NcclLibrary(path, "2.30.7", origin, None)
+def library(path: str, origin: str) -> LoadableNccl:
+    return LoadableNccl(path, "2.30.7", origin)
 
 
 def test_directories_of_the_system_are_never_named() -> None:

@@ -31,12 +31,9 @@ def files(rails: Tuple[DesiredInterface, ...], observed: Observed) -> Dict[str, 
     for rail in rails:
         lines = networkd.address_lines(rail) if manager == "networkd" else []
         if lines:  # netplan has no metric for an address's route; of an address that is there twice networkd takes the later one
-            found[drop_in(rail)] = Wanted(header((rail,)) + "\n".join(lines[1:]) + "\n", 0o644)
+            found["%s/%s.d/%s" % (networkd.DIRECTORY, _GENERATED % (PREFIX, rail.rail), DROP_IN)] = Wanted(
+                header((rail,)) + "\n".join(lines[1:]) + "\n", 0o644)
     return found
-
-
-def drop_in(rail: DesiredInterface) -> str:
-    return "%s/%s.d/%s" % (networkd.DIRECTORY, _GENERATED % (PREFIX, rail.rail), DROP_IN)
 
 
 def drop_in_directories(names: Sequence[str]) -> List[str]:

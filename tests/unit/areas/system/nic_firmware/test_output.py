@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.fixtures.node_firmware import HEALTHY, config_table, flash_query, old_config_table
 
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.firmware import (
-    Flash,
     Value,
     argument_of,
     parse_config,
-    parse_flash,
     same_value,
+    version_in_flash,
 )
 
 ADDRESS = "0000:18:00.0"
@@ -58,10 +59,15 @@ def test_devices_that_tell_the_next_boot_only() -> None:
     assert found["NUM_OF_VFS"] == Value(None, None, "0")
 
 
-def test_versions_in_flash_and_running() -> None:
-    assert parse_flash(flash_query("28.47.1080", "MT_0000000838")) == Flash("28.47.1080", "28.47.1080", "MT_0000000838")
-    assert parse_flash(flash_query("28.47.1080", "MT_0000000838", "28.41.1000")).running == "28.41.1000"
-    assert parse_flash("-E- Failed to open device\n") == Flash(None, None, None)
+@pytest.mark.parametrize(("text", "version"), [
+    (flash_query("28.47.1080", "MT_0000000838"), "28.47.1080"),
+    (flash_query("28.47.1080", "MT_0000000838", "28.41.1000"), "28.47.1080"),
+    ("-E- Failed to open device\n", None),
+])
+def test_version_in_flash(tmp_path: Path, text: str, version: str | None) -> None:
+    (tmp_path / "cmd").mkdir()
+    (tmp_path / "cmd" / "mstflint_-d_x_q").write_text(text, encoding="utf-8")
+    assert version_in_flash(TreeHost(str(tmp_path)), "mstflint", "x") == version
 
 
 @pytest.mark.parametrize(
@@ -99,6 +105,5 @@ def test_what_set_is_given(value: Any, text: str) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=300))
 def test_garbage_never_raises(text: str) -> None:
-    parse_flash(text)
     parse_config(text)
     assert all(isinstance(value, Value) for value in parse_config("Configurations:  Default Current Next Boot\n" + text).values())

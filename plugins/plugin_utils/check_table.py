@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every check that a verdict can be of, by ``tables/checks.yml``. Nodes get of it the commands alone, and those only with the one file."""
+
+from typing import NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.health import BY_CHECK
+
+from .tables.rows import read_table, rows
+
+
+class Check(NamedTuple):
+    """``what``: holds where it passes. ``source``: the inventory's key that expects it, or who says so. ``threshold``: when it counts, and
+    what else to know. ``command``: shows more; '': that of its family. ``why``: it matters, of health; the rest is in health.py."""
+
+    check: str
+    what: str
+    source: str
+    threshold: str = ""
+    command: str = ""
+    why: str = ""
+
+
+_TABLE = read_table("checks")
+FAMILIES: dict[str, str] = _TABLE["families"]
+OTHERS: str = _TABLE["others"]
+SECTIONS: dict[str, tuple[Check, ...]] = {
+    name: rows(Check, [{"what": BY_CHECK[row["check"]].what, **row} if name == "health" else row for row in given])
+    for name, given in _TABLE["sections"].items()
+}
+BY_CODE = {row.check: row for section in SECTIONS.values() for row in section}
+# By code, by family, and of all others '': what module_utils/checks/check_report.py asks.
+COMMANDS = {"": OTHERS, **FAMILIES, **{row.check: row.command for row in BY_CODE.values() if row.command}}
