@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The images of the lab tests: the lab's GRUB image with what would take minutes to install at emulation speed.
+"""The images of the lab tests: GRUB, which boots by its boot loader, and that with what would take minutes to install at emulation speed.
 
 DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md) and, as packages that are not installed, a second
 kernel and its headers; KERNELS is that with most of the RDMA packages. FABRIC has the distribution's RDMA packages. None of them has a
@@ -13,8 +13,40 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from railwright.lab import GRUB, PLAIN, Recipe
+from railwright.lab import PLAIN, Recipe
 from railwright.lab.recipe import KERNEL_ARGS
+
+# core.img lies between the partition table and the first partition, where grub-install puts it too; boot.img's and core.img's own
+# block lists say sectors 1 and 2, so neither needs a patch. Its modules are what finds /boot/grub on the first partition.
+_GRUB_CORE = """
+cp -r "$1/usr/lib/grub/i386-pc" "$1/boot/grub/"
+chroot "$1" grub-mkimage -O i386-pc -p '(hd0,msdos1)/boot/grub' -o /boot/grub/i386-pc/core.img biosdisk part_msdos ext2
+kernel=$(basename "$1"/boot/vmlinuz-*)
+cat > "$1/boot/grub/grub.cfg" <<CFG
+linux /boot/$kernel root=/dev/vda1 rw ARGS
+initrd /boot/initrd.img-${kernel#vmlinuz-}
+boot
+CFG
+"""
+
+# Boots from a partition as a server does, so that a guest can install another kernel, change kernel arguments and reboot into both. It is
+# made without loop devices: mkfs.ext4 -d at an offset, boot.img and core.img at the places that their own block lists name.
+GRUB = Recipe(
+    "Debian 12 image with GRUB",
+    (*PLAIN.packages, "grub-pc"),
+    {
+        **PLAIN.files,
+        "/etc/fstab": "/dev/vda1 / ext4 defaults 0 1\n",
+        "/etc/default/grub.d/railwright-lab.cfg": (
+            f'GRUB_TIMEOUT=0\nGRUB_TERMINAL=serial\nGRUB_CMDLINE_LINUX_DEFAULT=""\nGRUB_CMDLINE_LINUX="{KERNEL_ARGS}"\n'
+        ),
+    },
+    PLAIN.early_files,
+    PLAIN.finish + _GRUB_CORE.replace("ARGS", KERNEL_ARGS),
+    offset=1024**2,
+    # grub-probe wants the disk that it will boot from, and a chroot has none.
+    first_boot=(("update-grub",),),
+)
 
 MODULES = Path(__file__).with_name("modules")
 KERNEL_DEB = "/srv/lab/kernel.deb"

@@ -17,6 +17,7 @@ import yaml
 
 from agreed import agreed
 from railwright import lab
+from railwright.lab import reach
 
 ROOT = Path(__file__).resolve().parents[2]
 NODE = "node1"
@@ -71,7 +72,8 @@ class Machine:
 
     def run(self, *command: str, timeout: float = 300) -> str:
         """A command that must succeed; what it printed."""
-        return lab.run_in(self.node, list(command), timeout=timeout, state_dir=self.state_dir)
+        state = lab.current(self.state_dir)
+        return reach.run_on_node(state, state.node(self.node), list(command), timeout=timeout)
 
     def sh(self, script: str, timeout: float = 300) -> str:
         return self.run("sh", "-euc", script, timeout=timeout)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import pytest
 import yaml
 
+from lab_images import GRUB
 from lab_machine import Machine
 from railwright import lab
 
-RECIPE = lab.GRUB
+RECIPE = GRUB
 HARDWARE = lab.Hardware()
 INFINIBAND = "32"  # ARPHRD_INFINIBAND
 GUID = "b8ce:f603:00ab:cdef"

@@ -8,15 +8,19 @@ from typing import Any
 import pytest
 
 from railwright import lab
+from railwright.lab import machine
 
 BOUND = 600  # seconds, under emulation by a busy host; far above one connection timeout, far below a hang
 
 
 @pytest.fixture
 def node2_is_off() -> Any:
-    lab.power_off("node2")
+    state = lab.current()
+    node = state.node("node2")
+    machine.ask_power_off(state, node)
+    machine.stop(state, node)
     yield
-    lab.power_on("node2")  # Nobody waits for it: this is the last file.
+    lab.up(len(state.nodes), rails=len(node.rails))  # starts what is off
 
 
 @pytest.mark.usefixtures("node2_is_off")

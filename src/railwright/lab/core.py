@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lab's verbs. Each takes the state directory, holds the lab's lock while it works and leaves state.json true."""
 
-import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
@@ -188,58 +187,6 @@ def ssh_argv(node: str, command: list[str] | None = None, *, state_dir: Path | N
     return reach.argv(state, state.node(node), command)
 
 
-def run_in(node: str, command: list[str], *, timeout: float = 120, state_dir: Path | None = None) -> str:
-    """Run a command in a node and return its output; a failing command is a LabError."""
-    state = current(state_dir)
-    return reach.run_on_node(state, state.node(node), command, timeout=timeout)
-
-
-def snapshot(name: str, *, state_dir: Path | None = None, progress: Progress = silent) -> None:
-    """Save memory and disk of every node under a name; every node must be running."""
-    _check_name(name)
-    with _held(state_dir) as state:
-        if stopped := _stopped(state):
-            raise LabError(f"{_names(stopped)} not running; a snapshot is of the whole lab")
-        progress(f"taking snapshot {name}")
-        _each(state.nodes, lambda node: _take(state, node, name))
-
-
-def restore(name: str, *, state_dir: Path | None = None, progress: Progress = silent) -> None:
-    """Put every node back to a snapshot, whatever state it is in, and set its clock.
-
-    QEMU is started anew for it: a machine that changes under its open connections would leave ssh's shared ones hanging.
-    """
-    _check_name(name)
-    with _held(state_dir) as state:
-        without = [node for node in state.nodes if name not in machine.snapshots(state, node)]
-        if without:
-            raise LabError(f"no snapshot named {name!r} of {_names(without)}")
-        progress(f"restoring snapshot {name}")
-        _stop_all(state, silent)
-        for node in state.nodes:
-            machine.start(state, node, _image(state), name)
-        reach.wait(state, state.nodes, progress)
-        _each(state.nodes, lambda node: reach.set_clock(state, node))
-
-
-def power_off(node: str, *, hard: bool = False, state_dir: Path | None = None, progress: Progress = silent) -> None:
-    """Shut one node down; hard pulls the plug instead."""
-    with _held(state_dir) as state:
-        one = state.node(node)
-        progress(f"powering off {node}")
-        if not hard:
-            machine.ask_power_off(state, one)
-        machine.stop(state, one, grace=0 if hard else machine.POWER_OFF_SECONDS)
-
-
-def power_on(node: str, *, state_dir: Path | None = None, progress: Progress = silent) -> None:
-    with _held(state_dir) as state:
-        one = state.node(node)
-        progress(f"powering on {node}")
-        machine.start(state, one, _image(state))
-        reach.wait(state, [one], progress)
-
-
 def down(*, destroy: bool = False, state_dir: Path | None = None, progress: Progress = silent) -> None:
     """Stop every node; destroy also removes disks, keys, state and inventory. Nothing to do is not an error."""
     paths = LabPaths.of(state_dir)
@@ -272,14 +219,6 @@ def _remove(paths: LabPaths, state: LabState | None) -> None:
         paths.root.rmdir()
 
 
-@contextmanager
-def _held(state_dir: Path | None) -> Iterator[LabState]:
-    """An existing lab, locked."""
-    paths = current(state_dir).paths
-    with locked(paths.root / "lock"):
-        yield current(paths.root)  # Read again: another process may have held the lock until now.
-
-
 def _stopped(state: LabState) -> list[Node]:
     return [node for node in state.nodes if machine.pid(state, node) is None]
 
@@ -307,12 +246,6 @@ def _image(state: LabState) -> Image:
     if not image.exists():
         raise LabError("the lab's kernel is no longer in the cache; `railwright lab down`, then `railwright lab up`")
     return image
-
-
-def _check_name(name: str) -> None:
-    # It becomes a word of a monitor command.
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,40}", name):
-        raise LabError(f"a snapshot's name is a letter followed by letters, digits, - and _; not {name!r}")
 
 
 def _names(nodes: Iterable[Node]) -> str:

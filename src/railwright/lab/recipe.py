@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What goes into an image, as data: everything here is part of the key that the image is cached under.
 
-PLAIN is the lab's: QEMU loads the kernel, which is quick and cannot change. GRUB boots from a partition as a server does, so that
-a guest can install another kernel, change kernel arguments and reboot into both.
+PLAIN is the lab's: QEMU loads the kernel, which is quick and cannot change. Another one may boot from a partition, as a server does.
 """
 
 from dataclasses import dataclass, field
@@ -43,19 +42,6 @@ chroot "$1" systemctl mask apt-daily.timer apt-daily-upgrade.timer e2scrub_all.t
 # an emulated one a sixth of its time, and nobody else's secrets are in there.
 KERNEL_ARGS = "console=ttyS0 quiet net.ifnames=0 systemd.default_timeout_start_sec=300 tsc=reliable mitigations=off"
 
-# core.img lies between the partition table and the first partition, where grub-install puts it too; boot.img's and core.img's own
-# block lists say sectors 1 and 2, so neither needs a patch. Its modules are what finds /boot/grub on the first partition.
-_GRUB_CORE = """
-cp -r "$1/usr/lib/grub/i386-pc" "$1/boot/grub/"
-chroot "$1" grub-mkimage -O i386-pc -p '(hd0,msdos1)/boot/grub' -o /boot/grub/i386-pc/core.img biosdisk part_msdos ext2
-kernel=$(basename "$1"/boot/vmlinuz-*)
-cat > "$1/boot/grub/grub.cfg" <<CFG
-linux /boot/$kernel root=/dev/vda1 rw ARGS
-initrd /boot/initrd.img-${kernel#vmlinuz-}
-boot
-CFG
-"""
-
 
 @dataclass(frozen=True)
 class Recipe:
@@ -82,20 +68,3 @@ class Recipe:
 
 
 PLAIN = Recipe("bare Debian 12 image", PACKAGES, FILES, EARLY_FILES, FINISH)
-
-GRUB = Recipe(
-    "Debian 12 image with GRUB",
-    (*PACKAGES, "grub-pc"),
-    {
-        **FILES,
-        "/etc/fstab": "/dev/vda1 / ext4 defaults 0 1\n",
-        "/etc/default/grub.d/railwright-lab.cfg": (
-            f'GRUB_TIMEOUT=0\nGRUB_TERMINAL=serial\nGRUB_CMDLINE_LINUX_DEFAULT=""\nGRUB_CMDLINE_LINUX="{KERNEL_ARGS}"\n'
-        ),
-    },
-    EARLY_FILES,
-    FINISH + _GRUB_CORE.replace("ARGS", KERNEL_ARGS),
-    offset=1024**2,
-    # grub-probe wants the disk that it will boot from, and a chroot has none.
-    first_boot=(("update-grub",),),
-)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from railwright.lab import GRUB, PLAIN, LabError, Recipe, image, machine, tools
+from lab_images import GRUB
+from railwright.lab import PLAIN, LabError, Recipe, image, machine, tools
 
 DEB822 = """# A mirror
 Types: deb deb-src
