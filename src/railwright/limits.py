@@ -83,7 +83,7 @@ def _listed(text: str, hosts: Collection[str], match: Callable[[str], set[str]])
     if "," not in text and (len(missing) == len(names) or (ansible and "-" not in text and not leading_zeros)):
         return None
     if ansible and ansible != set(names) and not leading_zeros:
-        other = re.sub(r"\[([0-9]+)-([0-9]+)\]$", r"[\1:\2]", text)
+        other = re.sub(r"\[([0-9]{1,15})-([0-9]{1,15})\]$", r"[\1:\2]", text)
         raise InputError(
             f"--limit {text}: is {first_of(sorted(ansible), SHOWN)} to Ansible, and {first_of(names, SHOWN)} as a host list; allowed: "
             f"{','.join(sorted(ansible)) if other == text else other} for the one, {NODES}{text} for the other")

@@ -245,13 +245,22 @@ def selected_nodes(host: Host, select: str) -> List[str]:
         queued = ask(host, "slurm", _QUEUE + ("--jobs=" + value,), "squeue", _AWAY)
         return sorted({name for job in parse_jobs(queued) for name in job.nodes})
     if kind == "state":
-        lists = ask(host, "slurm", ("sinfo", "--all", "--noheader", "--Node", "--states=" + value, "--format=%N"), "sinfo", _AWAY).split()
-    else:
-        shown = ask(host, "slurm", ("scontrol", "--all", "--oneliner", "show", "reservation", value), "scontrol", _AWAY)
-        lists = [found.group(1) for found in map(_RESERVED.match, shown.splitlines()) if found is not None]
-        if not lists:
-            raise SchedulerError("scontrol answered with a reservation that cannot be read: %r" % shown[:SHOWN])
+        argv: Tuple[str, ...] = ("sinfo", "--all", "--noheader", "--Node", "--states=" + value, "--format=%N")
+        return parse_names(ask(host, "slurm", argv, "sinfo", _AWAY).split())
+    return parse_reservation(ask(host, "slurm", ("scontrol", "--all", "--oneliner", "show", "reservation", value), "scontrol", _AWAY))
+
+
+def parse_reservation(text: str) -> List[str]:
+    """``scontrol --oneliner show reservation NAME``: its nodes. Raises SchedulerError."""
+    lists = [found.group(1) for found in map(_RESERVED.match, text.splitlines()) if found is not None]
+    if not lists:
+        raise SchedulerError("scontrol answered with a reservation that cannot be read: %r" % text[:SHOWN])
+    return parse_names(lists)
+
+
+def parse_names(lists: Sequence[str]) -> List[str]:
+    """Every name of these host lists, once. Raises SchedulerError."""
     try:
         return sorted({name for item in lists if item != "(null)" for name in expand(item)})
     except ValueError as error:
-        raise SchedulerError("Slurm's answer to %s cannot be read: %s" % (select, error)) from None
+        raise SchedulerError("Slurm's answer cannot be read: %s" % error) from None
