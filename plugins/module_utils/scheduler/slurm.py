@@ -60,6 +60,7 @@ def _numbers(ranges: str) -> List[str]:
 # so all are asked for and these are left out.
 _OVER = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PENDING", "PREEMPTED", "REVOKED",
          "TIMEOUT", "REQUEUED", "SPECIAL_EXIT", "REQUEUE_HOLD", "REQUEUE_FED")
+_QUEUE = ("squeue", "--all", "--noheader", "--states=all", "--format=%i|%T|%N|%u")
 _NAME = re.compile(r"^NodeName=(\S+) ")
 _STATE = re.compile(r" State=(\S+) ThreadsPerCore=")  # the two stand side by side; a reason, which anybody may write, comes after them
 _REASON = re.compile(r" Reason=(.*)$")
@@ -70,6 +71,8 @@ _AWAY = re.compile(
 _DOWN = ("DOWN", "ERROR", "FUTURE", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "POWER_DOWN", "NOT_RESPONDING", "DYNAMIC_NORM_DOWN")
 _BUSY = ("ALLOCATED", "MIXED", "COMPLETING", "REBOOT_REQUESTED", "REBOOT_ISSUED", "REBOOT")
 _CLOSED = ("DRAIN", "FAIL")  # FAIL: by an administrator, no new jobs either
+_RESERVED = re.compile(r"^ReservationName=\S+ StartTime=\S+ EndTime=\S+ Duration=\S+ +Nodes=(\S*) NodeCnt=")  # no user's text before it
+SELECTION = re.compile(r"job=[0-9]{1,10}(_[0-9]{1,10})?|reservation=[A-Za-z0-9_][A-Za-z0-9_.@+-]{0,127}|state=[A-Za-z_]{1,32}")
 
 
 class Node(NamedTuple):
@@ -211,7 +214,7 @@ def _ask_nodes(host: Host) -> Dict[str, Node]:
 def _ask(host: Host) -> Tuple[Dict[str, Node], List[Job]]:
     """Nodes and jobs. The queue is read last, so that no job can have begun between it and the state that closes the node."""
     nodes = _ask_nodes(host)
-    jobs = parse_jobs(ask(host, "slurm", ("squeue", "--all", "--noheader", "--states=all", "--format=%i|%T|%N|%u"), "squeue", _AWAY))
+    jobs = parse_jobs(ask(host, "slurm", _QUEUE, "squeue", _AWAY))
     return nodes, jobs
 
 
@@ -231,3 +234,34 @@ def inspect_job(host: Host, job: str) -> Dict[str, Any]:
     return {"id": number, "state": state, "uid": whole(uid, 0), "pods": [], "nodes": [
         {"name": name, "down": name not in nodes or nodes[name].state == "down", "raw": nodes[name].raw if name in nodes else "unknown"}
         for name in wanted]}
+
+
+def selected_nodes(host: Host, select: str) -> List[str]:
+    """The names of the nodes of ``job=4711``, ``reservation=maint`` or ``state=drain``. What a state's word means is sinfo's to say.
+    Raises SchedulerError."""
+    kind, _is, value = select.partition("=")
+    if SELECTION.fullmatch(select) is None:
+        raise SchedulerError("%r; allowed: job=ID, reservation=NAME, state=STATE" % select[:SHOWN])
+    if kind == "job":
+        queued = ask(host, "slurm", _QUEUE + ("--jobs=" + value,), "squeue", _AWAY)
+        return sorted({name for job in parse_jobs(queued) for name in job.nodes})
+    if kind == "state":
+        argv: Tuple[str, ...] = ("sinfo", "--all", "--noheader", "--Node", "--states=" + value, "--format=%N")
+        return parse_names(ask(host, "slurm", argv, "sinfo", _AWAY).split())
+    return parse_reservation(ask(host, "slurm", ("scontrol", "--all", "--oneliner", "show", "reservation", value), "scontrol", _AWAY))
+
+
+def parse_reservation(text: str) -> List[str]:
+    """``scontrol --oneliner show reservation NAME``: its nodes. Raises SchedulerError."""
+    lists = [found.group(1) for found in map(_RESERVED.match, text.splitlines()) if found is not None]
+    if not lists:
+        raise SchedulerError("scontrol answered with a reservation that cannot be read: %r" % text[:SHOWN])
+    return parse_names(lists)
+
+
+def parse_names(lists: Sequence[str]) -> List[str]:
+    """Every name of these host lists, once. Raises SchedulerError."""
+    try:
+        return sorted({name for item in lists if item != "(null)" for name in expand(item)})
+    except ValueError as error:
+        raise SchedulerError("Slurm's answer cannot be read: %s" % error) from None

@@ -240,7 +240,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "bundle": {"bundle": BUNDLE}, "agent": {"agent": AGENT},
     },
     "rdma_drain": {"": {"drains": [DRAIN]}},
-    "rdma_facts": {"": {"rdma": FACTS}, "job": {"job": SEEN_JOB}, "ranks": {"ranks": SEEN_RANKS}},
+    "rdma_facts": {"": {"rdma": FACTS}, "job": {"job": SEEN_JOB}, "nodes": {"job": {"nodes": [WORD]}}, "ranks": {"ranks": SEEN_RANKS}},
     "rdma_measure": {
         "ping": {"pings": [Map(DATA)], "rails": [Map(DATA)]}, "gpudirect": VERDICTS, "run": VERDICTS,
         "sample": {"samples": [{"figure": maybe(float), "why": str, "hung": bool}]},

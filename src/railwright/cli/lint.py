@@ -11,7 +11,7 @@ from railwright.inventories import inventories
 
 HELP = """Check an inventory; no node is touched.
 
-Schema, types, unknown or misspelt variables, contradictions within and between hosts. Each finding names \
+Schema, types, unknown or misspelt variables, contradictions within and between hosts, examples left in. Each finding names \
 file, key, value and what is allowed. Ends 64 when there are errors; warnings alone are 0.
 
 \b
@@ -24,8 +24,9 @@ def command(inventory: Inventory, limit: Limit = None, form: OutputFormat = Form
     found = opened(inventory, limit, form)
     with bad_input(inventory, form):
         from railwright.lint import judge
+        from railwright.lint_examples import left_examples
 
-        findings = judge(found)
+        findings = sorted(judge(found) + left_examples(found), key=lambda item: (item.file, item.line or 0))
     errors = sum(finding.severity == "error" for finding in findings)
     if form is Format.JSON:
         console.print_json(findings_document(findings))

@@ -32,7 +32,8 @@ class Settings:
 settings = Settings()
 
 INVENTORY_HELP = "Inventory: a file, or the directory that `railwright init` wrote. Of several, the later lies over the earlier."
-LIMIT_HELP = "Only these nodes: an Ansible pattern, such as node1,node2 or rack3 or 'gpu*:!gpu7'."
+LIMIT_HELP = "Only these nodes: an Ansible pattern (rack3:!gpu7), a host list ('gpu[001-016]'), slurm:job=ID, slurm:reservation=NAME or \
+slurm:state=STATE."
 FORMAT_HELP = "text for people; json: one JSON document on stdout and nothing else."
 
 Inventory = Annotated[list[Path], option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]

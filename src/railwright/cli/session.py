@@ -26,6 +26,7 @@ from railwright.cli.options import Format, Transport, settings
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import BY_STATUS, ExitCode, InputError, combine
 from railwright.inventories import Given, Inventories, inventories
+from railwright.limits import parts, slurm_parts
 from railwright.report.text import printable_lines
 from railwright.runs import Run, new_id, save_run, site_path
 
@@ -77,6 +78,8 @@ class Session:
         if self.nodes is None:
             self.judge()
         only = self.only if only is None else only
+        if only is None and parts(self.limit):  # not all of it is a pattern of Ansible's
+            only = self.nodes
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
             variables = {"rdma_run_id": self.id, **(extra_vars or {})}
             outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None, only)
@@ -226,7 +229,11 @@ def opened(path: Given, limit: str | None, form: Format) -> Inventory:
         check_configuration()
         from railwright.inventory import load_inventory
 
-        return load_inventory(path, limit)
+        if limit is None or not slurm_parts(limit):
+            return load_inventory(path, limit)
+        from railwright.cli.job_nodes import slurm_hosts
+
+        return load_inventory(path, limit, slurm_hosts(path, limit))
 
 
 def check_configuration() -> None:

@@ -20,6 +20,7 @@ from railwright.events import Echo, Listener, RunOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
 from railwright.inventories import Given, Inventories, quoted
 from railwright.inventory import GROUP, Inventory
+from railwright.limits import settled
 from railwright.progress import elapsed_text, shown
 from railwright.run import run_playbook
 from railwright.runs import site_path
@@ -188,7 +189,7 @@ def resume(request: Request) -> ExitCode:
                 f"--to {request.to}: is release {other.name} with another content than {head['file']} (release {head['release']}), which "
                 f"run {state.run} began with; allowed: --resume without --to, or the same file"
             )
-        session.id, session.limit = state.run, head["limit"]
+        session.id, session.limit = state.run, settled(head["limit"], state.nodes)
         consent = head["consent"] if request.consent is None else request.consent
         places = {key: f"{head['file']}:{line}" for key, line in head["lines"].items()}
         site = judge_pins(session, head["pins"], places, consent, Asked(*head.get("asked", ())))

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes a commented inventory to start from: hosts.yml from a template, site.yml from the schema. Nothing is overwritten.
+"""Writes an inventory to start from: hosts.yml from a template, site.yml from the schema. Nothing is overwritten.
 
 In ``group_vars/all/site.yml`` ``rdma_fabric`` and ``rdma_mtu`` are set; every other key is a comment that holds its default (or an
 example), ready to be uncommented. ``rdma_rails`` belongs to the hosts and is in hosts.yml.
 """
 
 import textwrap
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from railwright.exitcodes import InputError
 from railwright.writing import make_directories, usual_mode, write_atomic
 
 WIDTH = 110
+FILES = ("hosts.yml", "group_vars/all/site.yml")
 MTU = {"roce": 9000, "infiniband": 4092, "erdma": 8500}
 MTU_NOTE = {
     "roce": "9000 lets RDMA use its largest packets (active_mtu 4096); the switches need 9216.",
@@ -30,6 +32,20 @@ HEAD = """# What all nodes have in common. Written by `railwright init`; edit it
 #
 # A key that is commented out has the default shown; where no default is said, the value is an example.
 # Other variables are yours and are let be. A variable one or two letters off a key is an error, so that a misspelt key is found.
+"""
+MINIMAL = """# All that railwright needs: nodes, and PCI addresses of their RDMA ports (readlink -f /sys/class/infiniband/DEVICE/device).
+# Every other key has a default: docs/reference/inventory.md.
+all:
+  children:
+    rdma:
+      hosts: {node1: , node2: }
+      vars:
+        rdma_fabric: %s
+        rdma_mtu: %d
+        network_manage_addresses: false  # true, and an address with each rail of each host: railwright sets them
+        rdma_rails:
+          - {name: rail0, match: {pci: "0000:1a:00.0"}}
+          - {name: rail1, match: {pci: "0000:3c:00.0"}}
 """
 SECTIONS = {
     "preflight": "Before anything is changed",
@@ -58,25 +74,27 @@ SECTIONS = {
 }
 
 
-def site_text(fabric: str) -> str:
-    """The file for one fabric."""
+def site_text(fabric: str, seen: Mapping[str, Any] | None = None) -> str:
+    """The file for one fabric. ``seen``: what nodes have, a guess each; of rdma_expect it stays a comment."""
+    seen = seen or {}
     parts = [HEAD]
-    parts += [_entry(key, fabric) for key in KEYS if key.owner == "site" and key.name != "rdma_rails"]
+    parts += [_entry(key, fabric, seen) for key in KEYS if key.owner == "site" and key.name != "rdma_rails"]
     for role in ROLES:
         parts.append(f"# ---- {SECTIONS[role]} ----\n")
-        parts += [_entry(key, fabric) for key in KEYS if key.owner == role]
+        parts += [_entry(key, fabric, seen) for key in KEYS if key.owner == role]
     return "\n".join(parts)
 
 
-def _entry(key: Key, fabric: str) -> str:
-    set_here = {"rdma_fabric": fabric, "rdma_mtu": MTU[fabric]}
+def _entry(key: Key, fabric: str, seen: Mapping[str, Any]) -> str:
+    set_here = {"rdma_fabric": fabric, "rdma_mtu": MTU[fabric], **seen}
+    guess = "  # guess: as the nodes have it" if key.name in seen else ""
     about = f"Netdev MTU of every rail. {MTU_NOTE[fabric]}" if key.name == "rdma_mtu" else key.doc
     lines = textwrap.wrap(about, WIDTH - 2, break_on_hyphens=False)
     lines += textwrap.wrap(_rule(key, fabric), WIDTH - 2, break_on_hyphens=False)
     comment = "".join(f"# {line}\n" for line in lines)
-    if key.name in set_here:
-        return f"{comment}{key.name}: {_yaml(set_here[key.name])}\n"
-    return f"{comment}# {key.name}: {_yaml(_shown(key, fabric))}\n"
+    if key.name in set_here and key.name != "rdma_expect":
+        return f"{comment}{key.name}: {as_yaml(set_here[key.name])}{guess}\n"
+    return f"{comment}# {key.name}: {as_yaml(seen.get(key.name) or _shown(key, fabric))}{guess}\n"
 
 
 def _rule(key: Key, fabric: str) -> str:
@@ -89,8 +107,8 @@ def _rule(key: Key, fabric: str) -> str:
     if key.required:
         return f"Allowed: {allowed}. Required."
     default = _default(key, fabric)
-    example = f" Example: {_yaml(key.example)}." if key.example is not None and not default and default is not None else ""
-    return f"Allowed: {allowed}." + (f" Default: {_yaml(default)}." if default is not None else " Not set by default.") + example
+    example = f" Example: {as_yaml(key.example)}." if key.example is not None and not default and default is not None else ""
+    return f"Allowed: {allowed}." + (f" Default: {as_yaml(default)}." if default is not None else " Not set by default.") + example
 
 
 def _default(key: Key, fabric: str) -> Any:
@@ -105,7 +123,7 @@ def _shown(key: Key, fabric: str) -> Any:
     return key.example if default is None else default
 
 
-def _yaml(value: Any) -> str:
+def as_yaml(value: Any) -> str:
     """A value on one line of YAML."""
     return yaml.safe_dump(value, default_flow_style=True, width=10000).removesuffix("\n...\n").strip()
 
@@ -114,29 +132,35 @@ class InitError(InputError):
     """The inventory cannot be written there."""
 
 
-def files(fabric: str) -> dict[str, str]:
-    """Relative path: text. The examples under inventories/ are exactly this."""
+def files(fabric: str, *, minimal: bool = False) -> dict[str, str]:
+    """Relative path: text. The examples under inventories/ are exactly this, but the minimal form."""
     if fabric not in FABRICS:
         raise InitError(f"--fabric {fabric}: is no fabric that railwright knows; allowed: {', '.join(FABRICS)}")
+    if minimal:
+        return {"hosts.yml": MINIMAL % (fabric, MTU[fabric])}
     template = resources.files("railwright.init") / "templates" / fabric / "hosts.yml"
     return {"hosts.yml": template.read_text(encoding="utf-8"), "group_vars/all/site.yml": site_text(fabric)}
 
 
-def write_inventory(directory: Path, fabric: str, *, force: bool = False) -> list[Path]:
-    """Write the files and return their paths. Raises InitError before anything is written if one exists."""
-    texts = {directory / name: text for name, text in files(fabric).items()}
+def expect_room(directory: Path) -> None:
+    """Raises InitError where there is an inventory, or a file."""
     if directory.exists() and not directory.is_dir():
         raise InitError(f"{directory}: is a file; allowed: a directory that is new or holds no inventory")
-    existing = [path for path in texts if path.exists() or path.is_symlink()]
-    if existing and not force:
+    existing = [path for path in (directory / name for name in FILES) if path.exists() or path.is_symlink()]
+    if existing:
         raise InitError(f"{existing[0]}: exists and is not overwritten; allowed: another directory")
-    for path, text in texts.items():
+
+
+def write_inventory(directory: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write the files and return their paths. Raises InitError before anything is written if one exists."""
+    expect_room(directory)
+    for path, text in ((directory / name, text) for name, text in texts.items()):
         try:
             make_directories(path.parent)
             write_atomic(path, text, usual_mode())
         except OSError as error:
             raise InitError(f"{path}: cannot be written: {(error.strerror or str(error)).lower()}") from error
-    return list(texts)
+    return [directory / name for name in texts]
 
 
-__all__ = ("InitError", "files", "write_inventory")
+__all__ = ("InitError", "expect_room", "files", "write_inventory")

@@ -8,7 +8,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import
 from railwright.check import MODULE, Host, Outcomes
 from railwright.events import Echo, HostOutcome, Listener
 from railwright.inventory import ready_plugins
-from railwright.scan.questions import Question, module_step
+from railwright.scan.questions import QUESTIONS, Question, module_step
 from railwright.scan.scan import Node, scan
 
 UNKNOWN_WAY = "railwright's own ssh cannot reach it ({}); run the file of `railwright check --emit FILE` there"
@@ -20,7 +20,8 @@ def ask_hosts(
     """Raises KeyboardInterrupt."""
     ready_plugins()  # of Ansible's ssh and sudo come the options that hold without an inventory
     spec = nobodys_spec()
-    question = Question(MODULE, "Check without an inventory", lambda node, _spec: {"mode": mode, "node": node}, module_step)
+    question = QUESTIONS["facts"] if mode == "facts" else Question(
+        MODULE, "Check without an inventory", lambda node, _spec: {"mode": mode, "node": node}, module_step)
     nodes = []
     for host in hosts:
         variables: dict[str, Any] = {"ansible_become": sudo, "ansible_host": host.address}

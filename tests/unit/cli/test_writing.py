@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from railwright import writing
-from railwright.init import write_inventory
+from railwright.init import files, write_inventory
 from railwright.lab import state
 from railwright.writing import make_directories, write_atomic
 
@@ -119,7 +119,7 @@ def test_a_directory_that_cannot_be_opened_or_synced_is_no_reason_to_fail(tmp_pa
 def test_a_new_inventory_has_the_mode_that_its_operator_wants(tmp_path: Path, umask: int, mode: int) -> None:
     before = os.umask(umask)
     try:
-        written = write_inventory(tmp_path / "site", "roce")
+        written = write_inventory(tmp_path / "site", files("roce"))
         assert os.umask(umask) == umask
     finally:
         os.umask(before)

@@ -14,6 +14,7 @@ from railwright.exitcodes import InputError
 from railwright.init import files, write_inventory
 from railwright.inventory import load_inventory
 from railwright.lint import lint
+from railwright.lint_examples import EXAMPLES, left_examples
 
 SITE = "group_vars/all/site.yml"
 
@@ -21,10 +22,42 @@ SITE = "group_vars/all/site.yml"
 @pytest.mark.core
 @pytest.mark.parametrize("fabric", FABRICS)
 def test_lint_accepts_it_without_a_word(tmp_path: Path, fabric: str) -> None:
-    written = write_inventory(tmp_path / "inv", fabric)
+    written = write_inventory(tmp_path / "inv", files(fabric))
     assert written == [tmp_path / "inv/hosts.yml", tmp_path / "inv" / SITE]
     assert lint(tmp_path / "inv") == []
     assert len(load_inventory(tmp_path / "inv").hosts) == 2
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_the_minimal_form_is_short_and_has_nothing_that_lint_would_say(tmp_path: Path, fabric: str) -> None:
+    assert write_inventory(tmp_path / "inv", files(fabric, minimal=True)) == [tmp_path / "inv/hosts.yml"]
+    assert len((tmp_path / "inv/hosts.yml").read_text(encoding="utf-8").splitlines()) <= 15
+    inventory = load_inventory(tmp_path / "inv")
+    assert lint(tmp_path / "inv") == left_examples(inventory) == []
+    assert [len(values["rdma_rails"]) for values in inventory.hosts.values()] == [2, 2]
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_lint_names_each_example_that_was_left(tmp_path: Path, fabric: str) -> None:
+    """Addresses and MACs of the template, each with its file, line and key."""
+    write_inventory(tmp_path, files(fabric))
+    lines = (tmp_path / "hosts.yml").read_text(encoding="utf-8").splitlines()
+    found = left_examples(load_inventory(tmp_path))
+    assert {item.severity for item in found} == {"warning"}
+    written = {number for number, line in enumerate(lines, 1) if re.search(r"^ +(ansible_host|address|match: \{mac)", line)}
+    assert {item.line for item in found} == written
+    assert all(str(item.value) in lines[(item.line or 0) - 1] and item.file == str(tmp_path / "hosts.yml") for item in found)
+    assert {item.key for item in found} >= {"ansible_host", "rdma_rails[0].address", "rdma_rails[1].address"}
+
+
+@pytest.mark.parametrize(("value", "is_example"), [
+    ("192.0.2.255", True), ("http://198.51.100.7:80/x", True), ("203.0.113.0/24", True), ("2001:db8::1", True), ("2001:0DB8:1::/64", True),
+    ("https://mirror.example.com/simple", True), ("02:00:00:00:02:01", True), ("0200:0003:0000:0100", True), ("192.0.20.1", False),
+    ("10.192.0.2", False), ("192.0.2", False), ("192.0.2.1.5", False), ("2001:db80::1", False), ("example.company", False),
+    ("myexample.com", False), ("02:00:00:00:03:01", False), ("0000:1a:00.0", False)])
+def test_what_an_example_is(value: str, *, is_example: bool) -> None:
+    assert any(pattern.search(value) for pattern, _said in EXAMPLES) is is_example
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
@@ -96,21 +129,20 @@ def test_addresses_are_for_documentation(fabric: str) -> None:
 
 
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
-    write_inventory(tmp_path, "roce")
+    write_inventory(tmp_path, files("roce"))
     (tmp_path / "hosts.yml").unlink()
     (tmp_path / SITE).write_text("mine\n", encoding="utf-8")
-    with pytest.raises(InputError, match=rf"{tmp_path}/{SITE}: exists and is not overwritten"):
-        write_inventory(tmp_path, "roce")
+    for minimal in (False, True):  # beside a site.yml the minimal form would be half of another inventory
+        with pytest.raises(InputError, match=rf"{tmp_path}/{SITE}: exists and is not overwritten"):
+            write_inventory(tmp_path, files("roce", minimal=minimal))
     assert not (tmp_path / "hosts.yml").exists(), "all or nothing"
-    write_inventory(tmp_path, "erdma", force=True)
-    assert "rdma_fabric: erdma" in (tmp_path / SITE).read_text(encoding="utf-8")
 
 
 def test_places_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match=r"file: is a file; allowed"):
-        write_inventory(tmp_path / "file", "roce")
+        write_inventory(tmp_path / "file", files("roce"))
     with pytest.raises(InputError, match=r"cannot be written: not a directory"):
-        write_inventory(tmp_path / "file" / "below", "roce")
+        write_inventory(tmp_path / "file" / "below", files("roce"))
     with pytest.raises(InputError, match=r"--fabric ether: is no fabric .* allowed: roce, infiniband, erdma"):
-        write_inventory(tmp_path / "new", "ether")
+        files("ether")
