@@ -3,9 +3,9 @@
 
 from typing import Any
 
-from railwright.cli import console
+from railwright.cli import console, one_line
 from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_hosts
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, settings
 from railwright.cli.session import Conclusion, Session, concluded, require
 from railwright.events import HostOutcome, RunOutcome
 
@@ -27,7 +27,7 @@ def command(
     outcome = session.scan("plan", transport)
     require(outcome, lambda host: host.planned, "plan")
     end = concluded(outcome, _document, lambda nodes: _totals(outcome, nodes), lambda node: node["changes"])
-    session.finish(end, lambda: _show(outcome, end))
+    session.finish(end, lambda: one_line.show(end.nodes) if settings.one_line else _show(outcome, end))
 
 
 def _document(host: HostOutcome) -> dict[str, Any]:

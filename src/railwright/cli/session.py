@@ -66,6 +66,7 @@ class Session:
         self.id = new_id(verb, self.started)
         self.nodes: list[str] | None = None  # that the inventory names; known once it is judged
         self.out_of_service: dict[str, str] = {}  # of them, each with why
+        self._extra: dict[str, str] = {}  # variables of -e that still count
 
     def run(self, playbook: str, extra_vars: Mapping[str, Any] | None = None, only: Sequence[str] | None = None) -> RunOutcome:
         """Lint, then run the playbook with live progress. ``only``: some of the nodes."""
@@ -76,6 +77,7 @@ class Session:
             self.judge()
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
             variables = {"rdma_run_id": self.id, **(extra_vars or {})}
+            self._outdone(variables)
             outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None, only)
         complete(outcome, self.nodes or [] if only is None else only)
         return self._excused(outcome)
@@ -131,11 +133,19 @@ class Session:
     def judge(self, extra_vars: Mapping[str, Any] | None = None, options: Mapping[str, str] | None = None) -> Judged:
         """Lint the inventory with these variables in force; ``judged_inventory`` says how."""
         judged = judged_inventory(self.inventory, self.limit, self.form, extra_vars, options)
+        if self.nodes is None:
+            self._extra = dict(judged.inventory.options)
+        self._outdone(extra_vars or {})
         self.nodes = list(judged.inventory.hosts)
         self.out_of_service = {name: str(spec["out_of_service"]["reason"]) for name, spec in judged.specs.items() if spec["out_of_service"]}
         for name, why in self.out_of_service.items():
             console.note(f"{name} is out of service ({why}): its results change no exit code")
         return judged
+
+    def _outdone(self, variables: Iterable[str]) -> None:
+        """What the verb says itself, by an option of its own, lies over -e as over the inventory. That is told once."""
+        for name in self._extra.keys() & variables:
+            console.note(f"railwright: note: {self._extra.pop(name)} does not count: {self.verb} sets {name} itself")
 
     def store(self, end: Conclusion, verdicts: list[dict[str, Any]] | None = None, **documents: Any) -> Run | None:
         """Keep the run for `railwright report`; the record, or None when it could not be written. ``documents``: more fields of it."""

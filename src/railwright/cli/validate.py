@@ -2,13 +2,14 @@
 """``railwright validate``: judge the nodes and the cluster, with real traffic."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from railwright.cli import console, verdicts
+from railwright.cli import console, one_line, verdicts
 from railwright.cli.changes import nodes_line
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option, settings
 from railwright.cli.session import Conclusion, Session, concluded, heading, node_counts, require
 from railwright.events import RunOutcome
 
@@ -54,7 +55,8 @@ def command(
     end = conclusion(outcome)
     more = {"traffic": outcome.traffic, "reachability": outcome.reachability}
     document = {"verdicts": verdicts.ordered(outcome.verdicts), **more}
-    session.finish(end, lambda: _show(outcome, every=every), document, verdicts=outcome.verdicts, **more)
+    show = partial(one_line.show, end.nodes, outcome.verdicts, passes=every) if settings.one_line else partial(_show, outcome, every=every)
+    session.finish(end, show, document, verdicts=outcome.verdicts, **more)
 
 
 def conclusion(outcome: RunOutcome) -> Conclusion:
