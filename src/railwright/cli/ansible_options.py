@@ -52,7 +52,7 @@ def take(
     ] = None,
     forks: Annotated[int | None, own("--forks", min=1, metavar="N", help="So many nodes at once; -f N is the same.")] = None,
     verbose: Annotated[int, own("--verbose", "-v", count=True, help="--debug, and Ansible says more: up to -vvvv.")] = 0,
-    one_line: Annotated[bool, own("--one-line", help="A line for each node or finding, which begins with the node.")] = False,
+    one_line: Annotated[bool, typer.Option("--one-line", help="A line for each node or finding, which begins with the node.")] = False,
 ) -> None:
     del become
     for text in extra_vars or ():
