@@ -162,7 +162,6 @@ def _run(
         limit=limit,
         cmdline=shlex.join(given.arguments()) or None,
         extravars=extra_vars,  # after those of the command line, so these win
-        passwords=answers(),
         envvars=ansible_environment(os.environ, Path.cwd()),
         settings={"suppress_output_file": True, "pexpect_timeout": POLL_SECONDS},
         fact_cache_type="",  # the operator's own cache, if any
@@ -173,14 +172,16 @@ def _run(
     if "ANSIBLE_HOST_KEY_CHECKING" not in os.environ:
         # The runner switches host key checking off unless told otherwise; Ansible's default, and the operator's file, decide.
         runner.config.env.pop("ANSIBLE_HOST_KEY_CHECKING", None)
+    # Given as an argument they would be written into a file.
+    runner.config.expect_passwords = {**answers(), **runner.config.expect_passwords}
     runner.run()
     return str(runner.status)
 
 
-def answers() -> dict[str, str]:
+def answers() -> dict[re.Pattern[str], str]:
     """To ansible-playbook's two questions, which come before all else; as patterns of whole lines, which no node can print."""
     found = {r"^SSH password: $": given.password, r"^BECOME password(\[defaults to SSH password\])?: $": given.become_password}
-    return {pattern: text for pattern, text in found.items() if text is not None}
+    return {re.compile(pattern, re.MULTILINE): text for pattern, text in found.items() if text is not None}
 
 
 def _judge(outcome: RunOutcome, playbook: str, inventory: Given, limit: str | None) -> None:

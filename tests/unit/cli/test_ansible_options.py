@@ -191,8 +191,8 @@ def test_ansible_playbook_is_answered_only_what_it_asks(tmp_path: Path) -> None:
     given.password, given.become_password = "one", "two"
     asked = {"SSH password: ": "one", "BECOME password: ": "two", "BECOME password[defaults to SSH password]: ": "two"}
     for prompt, answer in asked.items():
-        assert [text for pattern, text in answers().items() if re.search(pattern, f"\r\n{prompt}", re.MULTILINE)] == [answer]
-    assert not any(re.search(pattern, 'ok: [n] => {"msg": "SSH password: "}', re.MULTILINE) for pattern in answers())
+        assert [text for pattern, text in answers().items() if pattern.search(f"\r\n{prompt}")] == [answer]
+    assert not any(pattern.search('ok: [n] => {"msg": "SSH password: "}') for pattern in answers())
     added = ansible_environment({}, tmp_path)
     assert (added["ANSIBLE_ASK_PASS"], added["ANSIBLE_BECOME_ASK_PASS"], added["ANSIBLE_ASK_VAULT_PASS"]) == ("True", "True", "False")
     assert "one" not in added.values()
