@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from railwright.exitcodes import RunError
+from railwright.given import given
 
 NAMESPACE = "railwright.rdma"
 COLLECTION = Path("ansible_collections") / "railwright" / "rdma"
@@ -37,12 +38,16 @@ def ansible_environment(environ: Mapping[str, str], directory: Path) -> dict[str
         "PATH": _path(environ),
         "ANSIBLE_COLLECTIONS_PATH": _collections_path(environ, config),
         "MAX_EVENT_RES": str(MAX_EVENT_RES),
-        # ssh must fail instead of asking: nobody can see its question in a run that others' output shares.
-        "SSH_ASKPASS": environ.get("SSH_ASKPASS", "/bin/false"),
-        "SSH_ASKPASS_REQUIRE": environ.get("SSH_ASKPASS_REQUIRE", "force"),
     }
+    if given.password is None:  # sshpass, of ansible-core before 2.19, answers ssh's question on a terminal
+        # ssh must fail instead of asking: nobody can see its question in a run that others' output shares.
+        added["SSH_ASKPASS"] = environ.get("SSH_ASKPASS", "/bin/false")
+        added["SSH_ASKPASS_REQUIRE"] = environ.get("SSH_ASKPASS_REQUIRE", "force")
     # Nobody sees a question of ansible-playbook's here, so it would wait for ever; without an answer the node fails and says why.
-    added |= dict.fromkeys(("ANSIBLE_ASK_PASS", "ANSIBLE_BECOME_ASK_PASS", "ANSIBLE_ASK_VAULT_PASS"), "False")
+    # The two whose answer we have the runner gives.
+    added["ANSIBLE_ASK_PASS"] = str(given.password is not None)
+    added["ANSIBLE_BECOME_ASK_PASS"] = str(given.become_password is not None)
+    added |= {"ANSIBLE_AGNOSTIC_BECOME_PROMPT": "True", "ANSIBLE_ASK_VAULT_PASS": "False"}
     # Facts of a node would outrank the inventory. (The action plugins refuse them too, for who runs ansible-playbook himself.)
     added["ANSIBLE_INJECT_FACT_VARS"] = "False"
     # Ansible's own modules write their arguments into each node's syslog: values of the inventory, secrets among them.

@@ -17,13 +17,17 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from ansible import constants
+from ansible import constants, context
+from ansible.cli.arguments import option_helpers
 from ansible.errors import AnsibleError
 from ansible.inventory import data
 from ansible.inventory.manager import InventoryManager, split_host_pattern
+from ansible.parsing import vault
 from ansible.plugins.loader import init_plugin_loader
 from ansible.utils.collection_loader import AnsibleCollectionConfig
+from ansible.utils.context_objects import CLIArgs
 from ansible.utils.display import Display
+from ansible.utils.vars import combine_vars, load_extra_vars
 
 import ansible_collections.railwright.rdma
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked_text, without_user
@@ -33,6 +37,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings impo
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 from railwright.ansible_env import COLLECTION, collection_root
 from railwright.exitcodes import InputError
+from railwright.given import OURS, given
 from railwright.inventories import Given, Inventories, inventories
 from railwright.inventory_index import Index, Origin, build_index
 from railwright.inventory_text import Loader
@@ -42,7 +47,9 @@ from railwright.report.text import short
 
 SHOWN = 5  # hosts named in a message before the rest is counted
 GROUP = "rdma"  # every managed node is in it
-UNREADABLE_VAULT = "is encrypted with Ansible Vault and no password fits; allowed: a password in ANSIBLE_VAULT_PASSWORD_FILE or ansible.cfg"
+UNREADABLE_VAULT = ("is encrypted with Ansible Vault and no password fits; allowed: one of --ask-vault-pass, --vault-id, "
+                    "--vault-password-file, ANSIBLE_VAULT_PASSWORD_FILE or ansible.cfg")  # fmt: skip
+NO_VARIABLES = "are no variables; allowed: KEY=VALUE, a mapping as YAML or JSON text, or @FILE"
 HINT = f"allowed: at least one host in group {GROUP}"
 
 
@@ -93,7 +100,7 @@ class Inventory:
 def override(inventory: Inventory, values: Mapping[str, Any], options: Mapping[str, str]) -> Inventory:
     """The inventory as the extra variables of a run make it, to be judged like any other; ``options``: variable -> option's name."""
     hosts = {name: Layered(own.base, {**own.own, **values}) for name, own in inventory.hosts.items()}
-    return replace(inventory, hosts=hosts, options=options)
+    return replace(inventory, hosts=hosts, options={**inventory.options, **options})
 
 
 def load_inventory(given: Given, limit: str | None = None, slurm: Mapping[str, Collection[str]] | None = None) -> Inventory:
@@ -120,6 +127,7 @@ def _load(path: Inventories, limit: str | None, slurm: Mapping[str, Collection[s
     # Ansible reads group_vars beside the playbook, too: those of the collection, as in a run, not those of whatever directory this is.
     loader.set_basedir(str(collection_root() / COLLECTION / "playbooks"))
     _set_vault_secrets(loader)
+    extra = extra_variables(loader)
     try:
         manager = _manager(InventoryManager, loader, path, said)
         groups = {str(name): tuple(str(host.name) for host in group.get_hosts()) for name, group in manager.groups.items()}
@@ -128,12 +136,14 @@ def _load(path: Inventories, limit: str | None, slurm: Mapping[str, Collection[s
             for name, group in manager.groups.items()
         }
         hosts = _managed(manager, path, limit, slurm)
-        variables = Variables(manager, loader, *path)
+        variables = Variables(manager, loader, *path, extra=extra)
         membership, values = {}, {}
         for host in hosts:
             name = str(host.name)
             values[name], membership[name] = variables.values(host)
     except NotTemplatedError as failed:
+        if failed.key in extra:
+            raise InputError(f"-e {failed.key}: on {name}: {_one_line(failed.error)}") from failed
         raise _untemplated(index, name, failed) from failed
     except AnsibleError as error:
         why = _one_line(error)
@@ -146,7 +156,8 @@ def _load(path: Inventories, limit: str | None, slurm: Mapping[str, Collection[s
         with compiled_once(), _quiet():
             return variables.connection(by_name[name], lambda error: Untemplated(_one_line(error)))
 
-    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), lineage)
+    options = {key: f"-e {key}" for key in extra}
+    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), lineage, options)
 
 
 def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
@@ -223,17 +234,51 @@ def _untemplated(index: Index, host: str, failed: NotTemplatedError) -> InputErr
     return InputError(text, *((origin.file, origin.line) if origin is not None else ()))
 
 
+def extra_variables(loader: Any) -> dict[str, Any]:
+    """Those of -e, read by Ansible, the later over the earlier. Its variable managers of this process have them from here on."""
+    parser = option_helpers.create_base_parser("railwright")
+    option_helpers.add_runtask_options(parser)
+    found: dict[str, Any] = {}
+    before = context.CLIARGS
+    for text in given.extra_vars:
+        where = f"-e {text}" if text.startswith("@") else "-e"  # any other may be a secret
+        try:
+            context.CLIARGS = CLIArgs({"extra_vars": parser.parse_args([f"--extra-vars={text}"]).extra_vars})
+            load_extra_vars.extra_vars = None  # what it remembers
+            said = load_extra_vars(loader)
+        except AnsibleError as error:
+            raise InputError(f"{where}: {NO_VARIABLES if where == '-e' else _one_line(error)}") from error
+        finally:
+            context.CLIARGS = before
+        if "_raw_params" in said:
+            raise InputError(f"{where}: {NO_VARIABLES}")
+        if (ours := next((key for key in said if OURS.fullmatch(str(key))), None)) is not None:
+            raise InputError(f"-e {ours}: a run says that itself; allowed: keys of the inventory, and variables of your own")
+        found = combine_vars(found, said)
+    load_extra_vars.extra_vars = found
+    return found
+
+
+def connection_variables() -> dict[str, Any]:
+    """What -e says of how nodes are reached that are in no inventory; nothing else can mean them. Raises InputError."""
+    loader = Loader({}, alone=False)
+    _set_vault_secrets(loader)
+    found = {str(key): plain(value) for key, value in extra_variables(loader).items()}
+    if (other := next((key for key in found if not key.startswith("ansible_")), None)) is not None:
+        raise InputError(f"-e {other}: there is no inventory that it could change; allowed: ansible_* variables, or -i INVENTORY")
+    return found
+
+
 def _set_vault_secrets(loader: Any) -> None:
-    """The passwords that Ansible's own configuration names; nobody is asked for one."""
-    if not constants.DEFAULT_VAULT_PASSWORD_FILE and not constants.DEFAULT_VAULT_IDENTITY_LIST:
+    """The passwords that the command line and Ansible's own configuration name."""
+    ids = [*constants.DEFAULT_VAULT_IDENTITY_LIST, *given.vault_ids]
+    if not constants.DEFAULT_VAULT_PASSWORD_FILE and not ids and not given.vault_files:
         return
     cli = importlib.import_module("ansible.cli").CLI  # slow, and needed for this only
-
-    files = [constants.DEFAULT_VAULT_PASSWORD_FILE] if constants.DEFAULT_VAULT_PASSWORD_FILE else []
+    if hasattr(vault, "VaultSecretsContext"):
+        vault.VaultSecretsContext._current = None  # noqa: SLF001 - it would refuse the second inventory of a process
     try:
-        loader.set_vault_secrets(
-            cli.setup_vault_secrets(loader, list(constants.DEFAULT_VAULT_IDENTITY_LIST), vault_password_files=files, auto_prompt=False)
-        )
+        loader.set_vault_secrets(cli.setup_vault_secrets(loader, ids, vault_password_files=list(given.vault_files), auto_prompt=False))
     except AnsibleError as error:
         raise InputError(f"Ansible Vault: {_one_line(error)}") from error
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ansible import constants
@@ -158,12 +159,16 @@ class Groups:
 
 
 class Variables:
-    """``sharing`` off: everything is asked for each host."""
+    """``sharing`` off: everything is asked for each host. ``extra``: what lies over all of them, which Ansible's manager has already."""
 
-    def __init__(self, manager: Any, loader: Any, *paths: Path, sharing: bool = True) -> None:
+    def __init__(
+        self, manager: Any, loader: Any, *paths: Path, extra: Mapping[str, Any] = MappingProxyType({}), sharing: bool = True
+    ) -> None:  # fmt: skip
         self._all = VariableManager(loader=loader, inventory=manager)
         self._loader = loader
-        self._magic = frozenset(str(name) for name in self._all.get_vars())
+        of_nobody = self._all.get_vars()
+        self._extra = frozenset(name for name in extra if of_nobody.get(name) == extra[name])
+        self._magic = frozenset(str(name) for name in of_nobody) - self._extra
         self._sharing = sharing and only_files()
         self._sources = [str(path.absolute()) for path in paths]
         directories = {(path if path.is_dir() else path.parent) / "host_vars" for path in paths}
@@ -177,6 +182,8 @@ class Variables:
         own = {**host.vars, **self._loader.values.get(host.name, {}), **host.get_magic_vars()}
         if host.name in self._with_files or "/" in host.name:
             own |= get_vars_from_inventory_sources(self._loader, self._sources, [host], "task")
+        if self._extra:
+            own = {name: value for name, value in own.items() if name not in self._extra}
         if not self._sharing or not own.keys().isdisjoint(self._magic):
             host.vars |= self._loader.values.get(host.name, {})
             return Groups(groups.membership, {}, frozenset()), self._all.get_vars(host=host)

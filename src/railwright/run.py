@@ -14,6 +14,7 @@ as on a terminal and gets a moment to end its workers; what is left of our own d
 
 import os
 import re
+import shlex
 import signal
 import tempfile
 import time
@@ -28,6 +29,7 @@ from ansible_runner.interface import init_runner
 from railwright.ansible_env import NAMESPACE, ansible_environment
 from railwright.events import Collector, Echo, Listener, RunOutcome
 from railwright.exitcodes import InputError, RunError
+from railwright.given import given
 from railwright.inventories import Given, inventories
 
 GRACE_SECONDS = 5.0
@@ -158,7 +160,8 @@ def _run(
         playbook=playbook,
         inventory=[str(path.absolute()) for path in inventories(inventory)],
         limit=limit,
-        extravars=extra_vars,
+        cmdline=shlex.join(given.arguments()) or None,
+        extravars=extra_vars,  # after those of the command line, so these win
         envvars=ansible_environment(os.environ, Path.cwd()),
         settings={"suppress_output_file": True, "pexpect_timeout": POLL_SECONDS},
         fact_cache_type="",  # the operator's own cache, if any
@@ -169,8 +172,16 @@ def _run(
     if "ANSIBLE_HOST_KEY_CHECKING" not in os.environ:
         # The runner switches host key checking off unless told otherwise; Ansible's default, and the operator's file, decide.
         runner.config.env.pop("ANSIBLE_HOST_KEY_CHECKING", None)
+    # Given as an argument they would be written into a file.
+    runner.config.expect_passwords = {**answers(), **runner.config.expect_passwords}
     runner.run()
     return str(runner.status)
+
+
+def answers() -> dict[re.Pattern[str], str]:
+    """To ansible-playbook's two questions, which come before all else; as patterns of whole lines, which no node can print."""
+    found = {r"^SSH password: $": given.password, r"^BECOME password(\[defaults to SSH password\])?: $": given.become_password}
+    return {re.compile(pattern, re.MULTILINE): text for pattern, text in found.items() if text is not None}
 
 
 def _judge(outcome: RunOutcome, playbook: str, inventory: Given, limit: str | None) -> None:

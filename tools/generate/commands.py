@@ -8,6 +8,7 @@ them differs between its releases, and a generated file must not.
 from typing import Any
 
 from mdtext import cell
+from railwright.cli.ansible_options import options
 from railwright.cli.main import VERBS, command
 
 NOTE = """<!-- SPDX-License-Identifier: GPL-3.0-or-later -->
@@ -16,7 +17,7 @@ NOTE = """<!-- SPDX-License-Identifier: GPL-3.0-or-later -->
 INTRO = """# Command line
 
 Results go to stdout; progress, hints and errors to stderr. With `--format json` stdout holds one JSON document and nothing
-else. `NO_COLOR` is heeded; into a file or a pipe tables are not wrapped, so that `grep` finds whole lines.
+else. `NO_COLOR` and `--no-color` are heeded; into a file or a pipe tables are not wrapped, so that `grep` finds whole lines.
 
 | exit code | meaning |
 |---|---|
@@ -33,6 +34,29 @@ force as with `ansible-playbook`; host keys are checked unless they say otherwis
 """
 GROUPS = """
 The verbs stand in groups. Those that judge come in the order in which they disturb.
+"""
+OPTIONS = """
+## Ansible's options
+
+On every verb that reads an inventory or reaches nodes, with `ansible-playbook`'s names (its second ones too, such as `--key-file`) and meaning.
+"""
+RULES = """
+* `-e` lies over everything, and lint judges with it; a finding names `-e KEY` as its place. A KEY=VALUE is text, as with Ansible: for lists \
+and mappings write YAML or JSON. What is secret belongs into a vaulted FILE, for command lines are seen by all users. An option of the verb's own \
+(`--consent`) lies over `-e`, and a note says so. What a run tells its playbooks itself, such as `rdma_run_id`, is refused. Without an \
+inventory there are `ansible_*` variables only. A run that is resumed needs the same `-e` again.
+* `-u`, `--private-key` and the passwords of `-k` and `-K` count where the inventory and `-e` (`ansible_user` …) say nothing.
+* Passwords are asked for once, before an inventory is read, on the terminal, even where standard input is a file. They stay in railwright's \
+memory: on no command line, in no environment, log, report or file. Without a terminal the verb ends with 64 and names the option that takes a \
+file. A file may be a script that prints the password, and `<(pass show vault)`.
+* `-f` with a number is `--forks`, with a word `--format`. railwright's own ssh asks 64 nodes at once where nobody says a number.
+* `--one-line`, of `plan`, `drift`, `validate`, `check` and `watch`, begins each line with the node and one word for what it is: a finding's \
+severity, a verdict's status, `change`, `problem`, `unreachable`, `ok` …
+
+```console
+$ railwright plan -i mycluster -i staging -e @tonight.yml -u ops -K --vault-id prod@prompt -f 20
+$ railwright drift -i mycluster --one-line | awk '$2 == "critical" {print $1}' | sort -u
+```
 """
 FORMS = """
 ## JSON forms
@@ -108,6 +132,7 @@ def files() -> dict[str, str]:
     top = command()
     groups = [f"* **{title}**: {', '.join(f'`{verb}`' for verb, _text in verbs)}" for title, verbs in VERBS.items()]
     parts = [NOTE + INTRO + GROUPS, *groups, "", *_options(top, ("install_completion", "show_completion", "help"))]
+    parts += [OPTIONS, *_options(options(), ("help", "one_line")), RULES.rstrip("\n")]
     for name, verb in top.commands.items():
         nested = getattr(verb, "commands", None)
         if nested is None:
@@ -120,7 +145,9 @@ def files() -> dict[str, str]:
 
 
 def _verb(name: str, verb: Any) -> list[str]:
-    return [f"\n## {name}\n", _prose(verb.help), "", *_options(verb, ("debug", "help"))]
+    shared = {option.name for option in options().params} - {"one_line"}
+    taken = ["", "And [Ansible's](#ansibles-options)."] if shared & {option.name for option in verb.params} else []
+    return [f"\n## {name}\n", _prose(verb.help), "", *_options(verb, ("debug", "no_color", "help", *shared)), *taken]
 
 
 def _prose(text: str) -> str:

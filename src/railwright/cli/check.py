@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from railwright import __version__
-from railwright.cli import console
+from railwright.cli import console, one_line
 from railwright.cli.drift import DriftForm, DriftFormat, Output, expect_writable, junit, print_result
 from railwright.cli.options import option, settings
 from railwright.cli.session import check_configuration, echo, node_document
@@ -68,7 +68,9 @@ def command(
     nodes = {name: {part: node_document(host)[part] for part in ("status", "message")} | {"overview": host.overview or {}}
              for name, host in outcomes.items()}
     found = document(nodes, verdicts, COMMANDS)
-    if form is DriftFormat.TEXT:
+    if form is DriftFormat.TEXT and settings.one_line:
+        one_line.show(found["nodes"], found["verdicts"], passes=every)
+    elif form is DriftFormat.TEXT:
         show(found, every=every)
     else:
         print_result(machine_form(form, found, started), output)

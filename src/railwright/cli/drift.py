@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from railwright.cli import console
+from railwright.cli import console, one_line
 from railwright.cli.changes import alike, nodes_line
-from railwright.cli.options import Areas, Format, Inventory, Limit, Transport, TransportOption, option
+from railwright.cli.options import Areas, Format, Inventory, Limit, Transport, TransportOption, option, settings
 from railwright.cli.rollout import Batch, Canary, MaxFailures, MaxUnavailable, asked, in_batches
 from railwright.cli.session import Session, concluded, heading, require
 from railwright.documents import moment
@@ -78,7 +78,9 @@ def command(
 
     end = concluded(outcome, document, _totals, lambda node: node["findings"])
     run = session.store(end) or session.record(end)
-    if form is DriftFormat.TEXT:
+    if form is DriftFormat.TEXT and settings.one_line:
+        one_line.show(end.nodes)
+    elif form is DriftFormat.TEXT:
         _show(outcome, end.nodes, end.summary)
     else:
         print_result(_machine_form(form, run, end.nodes, end.summary), output)

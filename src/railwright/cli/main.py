@@ -17,8 +17,10 @@ import typer
 from typer.core import TyperGroup
 
 from railwright import __version__
+from railwright.cli import ansible_options
 from railwright.cli.options import settings
 from railwright.exitcodes import CommandError, ExitCode, InputError
+from railwright.given import given
 from railwright.report.text import printable, printable_lines
 
 ABOUT = "Provision, prove and keep RDMA GPU nodes: InfiniBand, RoCE v2 and Alibaba eRDMA."
@@ -107,14 +109,21 @@ def set_debug(wanted: bool) -> None:
     settings.debug = settings.debug or wanted
 
 
+def without_colour(wanted: bool) -> None:
+    if wanted:
+        os.environ["NO_COLOR"] = "1"  # for whom we start, too
+
+
 Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")]
 DEBUG = "Show Ansible's own output, without its colours, and, after an error, the traceback."
 Debug = Annotated[bool, typer.Option("--debug", callback=set_debug, help=DEBUG)]
+NO_COLOUR = "No colours, as with NO_COLOR in the environment."
+NoColour = Annotated[bool, typer.Option("--no-color", callback=without_colour, is_eager=True, help=NO_COLOUR)]
 
 
-def root(version: Version = False, debug: Debug = False) -> None:
+def root(version: Version = False, debug: Debug = False, no_color: NoColour = False) -> None:
     """Takes the switches that stand before the verb."""
-    del version, debug  # their callbacks have done the work
+    del version, debug, no_color  # their callbacks have done the work
 
 
 def build() -> typer.Typer:
@@ -135,18 +144,20 @@ def build() -> typer.Typer:
 
 
 def command() -> Any:
-    """The click command of the application, with --debug at every level: people add it at the end of the line."""
+    """The click command of the application, with --debug and --no-color at every level: people add them at the end of the line."""
     top: Any = typer.main.get_command(build())
-    debug = next(option for option in top.params if option.name == "debug")
-    debug.expose_value = False  # its callback does the work; a verb need not take it
-    _add(debug, top.commands)
+    everywhere = [option for option in top.params if option.name in ("debug", "no_color")]
+    for option in everywhere:
+        option.expose_value = False  # its callback does the work; a verb need not take it
+    _add(everywhere, top.commands)
     return top
 
 
-def _add(option: Any, commands: dict[str, Any]) -> None:
-    for child in commands.values():
-        child.params.append(option)
-        _add(option, getattr(child, "commands", {}))
+def _add(everywhere: list[Any], commands: dict[str, Any]) -> None:
+    for name, child in commands.items():
+        child.params += everywhere
+        ansible_options.add(child, name)
+        _add(everywhere, getattr(child, "commands", {}))
 
 
 # typer carries its own copy of click from some version on; the base of its public exceptions is right in both cases.
@@ -167,7 +178,8 @@ def _open_closed_streams() -> None:
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    settings.debug = False
+    settings.debug = settings.one_line = False
+    given.clear()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its escape, never a traceback.
         if isinstance(stream, io.TextIOWrapper):
@@ -175,7 +187,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         _refuse_empty(arguments)
-        code = command().main(args=arguments, prog_name="railwright", standalone_mode=False)
+        code = command().main(args=ansible_options.ours(arguments), prog_name="railwright", standalone_mode=False)
     except USAGE_ERRORS as error:
         return _usage(error)
     except CommandError as error:

@@ -27,6 +27,7 @@ class Transport(StrEnum):
 @dataclass
 class Settings:
     debug: bool = False
+    one_line: bool = False
 
 
 settings = Settings()

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from railwright.cli import console
+from railwright.cli import console, one_line
 from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_diffs, show_hosts
 from railwright.cli.drift import expect_writable
-from railwright.cli.options import Areas, Format, Limit, OptionalInventory, Transport, TransportOption, option
+from railwright.cli.options import Areas, Format, Limit, OptionalInventory, Transport, TransportOption, option, settings
 from railwright.cli.rollout import Asked, Batch, Canary, MaxFailures, MaxUnavailable, asked, in_batches
 from railwright.cli.session import Conclusion, Session, concluded, require
 from railwright.events import HostOutcome, RunOutcome
@@ -71,7 +71,7 @@ def command(
     if form is PlanFormat.MARKDOWN:
         _markdown(run)
     else:
-        session.show(end, lambda: show_plan(outcome, end, show))
+        session.show(end, lambda: one_line.show(end.nodes) if settings.one_line else show_plan(outcome, end, show))
     raise typer.Exit(end.code)
 
 
@@ -119,6 +119,8 @@ def _again(name: str, form: PlanFormat, show: Callable[..., None], *, given: boo
         _markdown(run or _as_run(Path(name), end))
     elif form is PlanFormat.JSON:
         console.print_json({"nodes": end.nodes, "summary": end.summary})
+    elif settings.one_line:
+        one_line.show(end.nodes)
     else:
         show_plan(outcome, end, show)
 

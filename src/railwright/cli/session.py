@@ -69,6 +69,7 @@ class Session:
         self.out_of_service: dict[str, str] = {}  # of them, each with why
         self.judged: Judged | None = None  # as it is written, with no more in force
         self.only: list[str] | None = None  # of its nodes those that are asked
+        self._extra: dict[str, str] = {}  # variables of -e that still count
 
     def run(self, playbook: str, extra_vars: Mapping[str, Any] | None = None, only: Sequence[str] | None = None) -> RunOutcome:
         """Lint, then run the playbook with live progress. ``only``: some of the nodes."""
@@ -82,6 +83,7 @@ class Session:
             only = self.nodes
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
             variables = {"rdma_run_id": self.id, **(extra_vars or {})}
+            self._outdone(variables)
             outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None, only)
         complete(outcome, self.nodes or [] if only is None else only)
         return self._excused(outcome)
@@ -146,6 +148,9 @@ class Session:
         if self.judged is not None and plain:
             return self.judged
         judged = judged_inventory(self.inventory, self.limit, self.form, extra_vars, options)
+        if self.nodes is None:
+            self._extra = dict(judged.inventory.options)
+        self._outdone(extra_vars or {})
         judged = judged if self.only is None else _some(judged, self.only)
         self.judged, self.nodes = judged if plain else self.judged, list(judged.inventory.hosts)
         self.out_of_service = {name: str(spec["out_of_service"]["reason"]) for name, spec in judged.specs.items() if spec["out_of_service"]}
@@ -159,6 +164,11 @@ class Session:
 
         judged = self.judged or self.judge()
         return {name: wish_of(spec, judged.inventory.hosts[name]) for name, spec in judged.specs.items()}
+
+    def _outdone(self, variables: Iterable[str]) -> None:
+        """What the verb says itself, by an option of its own, lies over -e as over the inventory. That is told once."""
+        for name in self._extra.keys() & variables:
+            console.note(f"railwright: note: {self._extra.pop(name)} does not count: {self.verb} sets {name} itself")
 
     def store(self, end: Conclusion, verdicts: list[dict[str, Any]] | None = None, **documents: Any) -> Run | None:
         """Keep the run for `railwright report`; the record, or None when it could not be written. ``documents``: more fields of it."""

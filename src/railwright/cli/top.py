@@ -74,11 +74,12 @@ def of_nodes(hosts: list[str], inventory: list[Path] | None, limit: str | None, 
     elif hosts:
         from railwright.check import hosts_of
         from railwright.cli.session import check_configuration
-        from railwright.inventory import ready_plugins
+        from railwright.inventory import connection_variables, ready_plugins
 
         check_configuration()
         ready_plugins()
-        targets = [Target(host.name, None, {"ansible_host": host.address} | ({"ansible_user": host.user} if host.user else {}))
+        extra = connection_variables()
+        targets = [Target(host.name, None, {"ansible_host": host.address} | ({"ansible_user": host.user} if host.user else {}) | extra)
                    for host in hosts_of(hosts)]
     else:
         targets = [Target(socket.gethostname(), None, None)]

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from railwright.cli import console, verdicts
+from railwright.cli import console, one_line, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.drift import DriftForm, DriftFormat, Output, check_output, junit, print_result
-from railwright.cli.options import Format, Inventory, Limit, Transport, TransportOption, option
+from railwright.cli.options import Format, Inventory, Limit, Transport, TransportOption, option, settings
 from railwright.cli.rollout import Batch, Canary, MaxFailures, MaxUnavailable, asked, in_batches
 from railwright.cli.session import Conclusion, Session, concluded, heading, node_counts, require
 from railwright.drift import verdicts_as_prometheus
@@ -67,7 +67,9 @@ def command(
     more = {"traffic": outcome.traffic, "reachability": outcome.reachability}
     document = {"verdicts": verdicts.ordered(outcome.verdicts), **more}
     run = session.store(end, outcome.verdicts, **more) or session.record(end, outcome.verdicts, **more)
-    if form is DriftFormat.TEXT:
+    if form is DriftFormat.TEXT and settings.one_line:
+        one_line.show(end.nodes, outcome.verdicts, passes=every)
+    elif form is DriftFormat.TEXT:
         _show(outcome, every=every)
     else:
         print_result(_machine_form(form, run, {"nodes": end.nodes, **document, "summary": end.summary}), output)

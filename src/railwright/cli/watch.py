@@ -15,11 +15,12 @@ import typer
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import json_object
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import WATCHED
-from railwright.cli import console
-from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes
+from railwright.cli import console, one_line
+from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, settings
 from railwright.cli.session import Judged, Session, concluded, failed_headings
 from railwright.events import HostOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
+from railwright.given import given
 from railwright.inventories import quoted
 from railwright.journal import directory
 from railwright.runs import site_name
@@ -84,7 +85,7 @@ def command(
     end = concluded(outcome, lambda host: {"agent": agents.get(host.name)}, lambda _nodes: {"sick": number},
                     codes=[ExitCode.FAILED] if sick or found.unasked else [])
     session.store(end, [])
-    session.show(end, lambda: show(found, outcome, session, done, drained=drained), watch=document)
+    session.show(end, lambda: show(found, outcome, session, done, end.nodes, drained=drained), watch=document)
     raise typer.Exit(end.code)
 
 
@@ -167,27 +168,32 @@ def act(session: Session, judged: Judged, found: Decision, nodes: Mapping[str, N
 def passes(session: Session, gate: str, node: str) -> bool:
     """A run of its own, stored like any: its verdicts are kept apart from ours."""
     inventories = [word for path in session.inventory for word in ("-i", str(path))]
-    argv = [sys.executable, "-m", "railwright", gate, *inventories, "--limit", node]
+    argv = [sys.executable, "-m", "railwright", gate, *inventories, *given.for_ourselves(), "--limit", node]
     console.note(f"gate of {node}: railwright {gate} --limit {node}")
     return subprocess.run(argv, check=False, stdin=subprocess.DEVNULL, stdout=sys.stderr).returncode == 0
 
 
-def show(found: Decision, outcome: RunOutcome, session: Session, done: list[str], *, drained: bool) -> None:
-    failed_headings(outcome)
-    for word, texts in (("drain" if drained else "would drain", found.drain), ("observed", found.observed), ("leaf", found.leaves)):
-        for name, text in texts.items():
-            console.say(console.styled(word, "fail"), console.styled(name, "node"), text.removeprefix(WATCHED).strip())
-    for word, style, names, text in (
+def show(
+    found: Decision, outcome: RunOutcome, session: Session, done: list[str], nodes: dict[str, dict[str, Any]], *, drained: bool
+) -> None:  # fmt: skip
+    rows = [(word, "fail", name, text.removeprefix(WATCHED).strip()) for word, texts in (
+        ("drain" if drained else "would drain", found.drain), ("observed", found.observed), ("leaf", found.leaves))
+        for name, text in texts.items()]  # fmt: skip
+    rows += [(word, style, name, text) for word, style, names, text in (
         ("drained", "fail", found.held, "is still sick"), ("cured", "pass", found.cured, "nothing fails there any more"),
         ("silent", "unknown", found.silent, "its agent has not looked for five minutes"),
         ("unasked", "unknown", found.unasked, "its scheduler does not say whether it takes jobs; nothing was decided"),
-    ):  # fmt: skip
-        for name in names:
+    ) for name in names]  # fmt: skip
+    if settings.one_line:
+        one_line.show(nodes, rows=[(name, word.replace(" ", "-"), text) for word, _style, name, text in rows])
+    else:
+        failed_headings(outcome)
+        for word, style, name, text in rows:
             console.say(console.styled(word, style), console.styled(name, "node"), text)
     for line in done:
         console.say(line)
     if found.tripped:
         console.say(console.styled("breaker", "fail"), f"open: {found.tripped}; nobody is drained until: "
                     f"railwright watch -i {quoted(session.inventory)} --drain --reset")  # fmt: skip
-    if not any((found.drain, found.observed, found.leaves, found.held, found.silent, found.unasked, found.cured, found.tripped)):
+    if not rows and not found.tripped and not settings.one_line:
         console.say("every agent that answers says ok")

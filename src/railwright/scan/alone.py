@@ -7,7 +7,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from railwright.check import MODULE, Host, Outcomes
 from railwright.events import Echo, HostOutcome, Listener
-from railwright.inventory import ready_plugins
+from railwright.inventory import connection_variables, ready_plugins
 from railwright.scan.questions import QUESTIONS, Question, module_step
 from railwright.scan.scan import Node, scan
 
@@ -22,10 +22,10 @@ def ask_hosts(
     spec = nobodys_spec()
     question = QUESTIONS["facts"] if mode == "facts" else Question(
         MODULE, "Check without an inventory", lambda node, _spec: {"mode": mode, "node": node}, module_step)
-    nodes = []
+    nodes, extra = [], connection_variables()
     for host in hosts:
         variables: dict[str, Any] = {"ansible_become": sudo, "ansible_host": host.address}
-        nodes.append(Node(host.name, spec, variables | ({"ansible_user": host.user} if host.user else {}), {}))
+        nodes.append(Node(host.name, spec, variables | ({"ansible_user": host.user} if host.user else {}) | extra, {}))
     found = scan(question, nodes, listener, echo)
     for name, why in found.by_ansible.items():
         found.outcome.hosts[name] = HostOutcome(name, "unreachable", message=UNKNOWN_WAY.format(why))

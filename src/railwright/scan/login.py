@@ -4,9 +4,11 @@
 What Ansible would honour and this cannot is a reason, in a few words, why the node goes by Ansible.
 """
 
+import importlib
 import os
 import shlex
 from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ from ansible.playbook.play_context import PlayContext
 from ansible.plugins.loader import become_loader, connection_loader, shell_loader
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import explicit_interpreter
+from railwright.given import given
 from railwright.scan.ssh_config import Resolved, SshConfig, Unreadable
 
 SSH = ("ssh", "smart", "ansible.builtin.ssh")
@@ -105,7 +108,7 @@ def _class(variables: Mapping[str, Any]) -> _Class:
         raise ByAnsible(f"its shell is {' '.join(map(str, shell))}")
     try:
         ssh = connection_loader.get(SSH[-1], PlayContext(), os.devnull)
-        ssh.set_options(var_options=dict(variables))
+        ssh.set_options({"password": given.password or _configured("CONNECTION_PASSWORD_FILE")}, dict(variables))
         arguments = ssh_arguments(ssh.get_option)
         become = _become(variables, ssh.get_option("remote_user"))
     except (AnsibleError, KeyError, ValueError) as error:
@@ -115,6 +118,18 @@ def _class(variables: Mapping[str, Any]) -> _Class:
     if interpreter is not None and len(interpreter.split()) != 1:
         raise ByAnsible("ansible_python_interpreter is more than one word")
     return _Class(arguments, None if password is None else str(password), become, interpreter)
+
+
+@cache
+def password_in(file: str) -> str:
+    """Of a file or a script, as Ansible has it, asked once. Raises AnsibleError."""
+    return str(importlib.import_module("ansible.cli").CLI.get_password_from_file(file))
+
+
+def _configured(setting: str) -> str | None:
+    """The password of all hosts that the operator's configuration of Ansible names a file for."""
+    file = constants.config.get_config_value(setting)
+    return password_in(str(file)) if file else None
 
 
 def ssh_arguments(option: Callable[[str], Any]) -> tuple[str, ...]:
@@ -151,7 +166,7 @@ def _become(variables: Mapping[str, Any], user: str | None) -> Become | None:
     if method not in SUDO:
         raise ByAnsible(f"ansible_become_method is {method}")
     sudo = become_loader.get(SUDO[-1])
-    sudo.set_options(var_options=dict(variables))
+    sudo.set_options({"become_pass": given.become_password or _configured("BECOME_PASSWORD_FILE")}, dict(variables))
     target = sudo.get_option("become_user") or ROOT
     if target == user and not constants.BECOME_ALLOW_SAME_USER:
         return None

@@ -18,6 +18,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wir
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import boot_text, code_digest, packed_code
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import agent_derived
 from railwright.events import Collector, Echo, Listener, RunOutcome
+from railwright.given import given
 from railwright.scan.connection import Connections
 from railwright.scan.dialogue import Command, Dialogue, Heard, Payload, Refused, command_line
 from railwright.scan.faults import Unreachable, fault_text
@@ -108,10 +109,10 @@ Keep = Callable[[str, dict[str, Any]], None]  # (node, the result of its last st
 
 def scan(
     question: Question, nodes: Iterable[Node], listener: Listener | None, echo: Echo | None, keep: Keep | None = None,
-    at_once: int = AT_ONCE,
+    at_once: int | None = None,
 ) -> Scanned:  # fmt: skip
     """Ask every node. Raises KeyboardInterrupt."""
-    run = _Scan(question, Collector(listener, echo), keep, at_once)
+    run = _Scan(question, Collector(listener, echo), keep, at_once or given.forks or AT_ONCE)
     asyncio.run(run.all(list(nodes)))
     run.tell("playbook_on_stats", processed={})
     return Scanned(run.collector.finish(), run.by_ansible, run.transport.classical)

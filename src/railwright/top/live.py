@@ -17,6 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry.boot import 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import unanswered
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import boot_text, needed_files
+from railwright.given import given
 from railwright.inventory import Untemplated
 from railwright.scan.connection import Connections
 from railwright.scan.dialogue import Command, Heard, Payload, Refused
@@ -118,7 +119,7 @@ class Ways:
 
     def __init__(self) -> None:
         self._logins, self._word = Logins(), secrets.token_hex(16)
-        self._connections, self._few = Connections(self._logins.config), asyncio.Semaphore(LOGINS)
+        self._connections, self._few = Connections(self._logins.config), asyncio.Semaphore(given.forks or LOGINS)
 
     async def follow(self, node: Watched) -> Heard:
         """Until its half ends. Raises Unreachable, ByAnsible, Refused."""

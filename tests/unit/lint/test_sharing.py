@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec, validate_site
 from railwright import inventory_values
 from railwright.exitcodes import InputError
+from railwright.given import given as options
 from railwright.inventory import Inventory, load_inventory
 from railwright.lint import build_specs
 
@@ -95,10 +96,15 @@ def told(path: Path) -> Any:
     return {host: (dict(values), dict(inventory.connection[host]), inventory.membership[host]) for host, values in inventory.hosts.items()}
 
 
-@settings(max_examples=60, deadline=None)
-@given(SITES)
-def test_shared_values_are_what_each_host_would_have(site: tuple[Mapping[str, Any], list[Any], list[str]]) -> None:
+# What -e says lies over everything, but for what is Ansible's own (inventory_dir).
+EXTRA = st.dictionaries(st.sampled_from((*VARIABLES, "inventory_hostname")), st.sampled_from((1500, "{{ jumbo }}", "gpu9")), max_size=2)
+
+
+@settings(max_examples=90, deadline=None)
+@given(SITES, EXTRA)
+def test_shared_values_are_what_each_host_would_have(site: tuple[Mapping[str, Any], list[Any], list[str]], extra: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(options, "extra_vars", (json.dumps(extra),) if extra else ())
         path = write(Path(directory), *site)
         shared = told(path)
         patch.setattr(inventory_values, "only_files", lambda: False)
