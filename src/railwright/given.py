@@ -7,7 +7,7 @@ railwright that a run of ours starts see it alike, with Ansible's own precedence
 
 import os
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 # What a run tells its playbooks itself: of an extra variable of that name nobody would know whose it is.
 OURS = re.compile(r"rdma_(run_id|batch|(container|remediate|rollback|upgrade|isolate)_[a-z_]+)|burn_in_diag|__railwright_[a-z_]+")
@@ -21,10 +21,6 @@ class Given:
     password: str | None = None  # of ssh
     become_password: str | None = None
     forks: int | None = None
-
-    def clear(self) -> None:
-        for field in fields(self):
-            setattr(self, field.name, field.default)
 
     def arguments(self) -> list[str]:
         """What has no variable of the environment, for a command line of Ansible's or our own."""

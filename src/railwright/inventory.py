@@ -17,8 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from ansible import constants, context
-from ansible.cli.arguments import option_helpers
+from ansible import constants, context, template
 from ansible.errors import AnsibleError
 from ansible.inventory import data
 from ansible.inventory.manager import InventoryManager, split_host_pattern
@@ -93,7 +92,9 @@ class Inventory:
     options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
 
     def origin(self, host: str, key: str) -> Origin | None:
-        """File and line of a host's key, or of the deepest written part of ``rdma_rails[1].match.mac``."""
+        """File and line of a host's key, or of the deepest written part of ``rdma_rails[1].match.mac``; none of what an option says."""
+        if re.split(r"[.\[]", key)[0] in self.options:
+            return None
         return self.index.find(host, list(self.membership.get(host, ())), key)
 
 
@@ -236,14 +237,13 @@ def _untemplated(index: Index, host: str, failed: NotTemplatedError) -> InputErr
 
 def extra_variables(loader: Any) -> dict[str, Any]:
     """Those of -e, read by Ansible, the later over the earlier. Its variable managers of this process have them from here on."""
-    parser = option_helpers.create_base_parser("railwright")
-    option_helpers.add_runtask_options(parser)
+    trusted = getattr(template, "trust_as_template", str)  # ansible-core 2.19 fills in no other's templates
     found: dict[str, Any] = {}
     before = context.CLIARGS
     for text in given.extra_vars:
         where = f"-e {text}" if text.startswith("@") else "-e"  # any other may be a secret
         try:
-            context.CLIARGS = CLIArgs({"extra_vars": parser.parse_args([f"--extra-vars={text}"]).extra_vars})
+            context.CLIARGS = CLIArgs({"extra_vars": (trusted(text),)})
             load_extra_vars.extra_vars = None  # what it remembers
             said = load_extra_vars(loader)
         except AnsibleError as error:

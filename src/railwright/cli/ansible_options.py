@@ -30,10 +30,6 @@ WITHOUT_VALUE = "bJkKv"  # letters that may stand before f in one word
 own = partial(typer.Option, show_default=False, rich_help_panel="Ansible's options")
 EXTRA_HELP = "Variables over all others: KEY=VALUE, YAML or JSON text, or @FILE. May be repeated."
 VAULT_ID_HELP = "A vault password: [LABEL@]FILE, a script among them, or [LABEL@]prompt. May be repeated."
-UNATTENDED = {  # how to do without a terminal
-    "-k": "--connection-password-file FILE", "-K": "--become-password-file FILE",
-    "vault": "--vault-password-file FILE, or --vault-id LABEL@FILE",
-}  # fmt: skip
 
 
 def take(
@@ -55,48 +51,57 @@ def take(
     one_line: Annotated[bool, typer.Option("--one-line", help="A line for each node or finding, which begins with the node.")] = False,
 ) -> None:
     del become
-    for text in extra_vars or ():
-        if text.startswith("@") and not _there("-e @", Path(text[1:])).is_file():
-            raise InputError(f"-e {text}: can be read but once; allowed: a file")
-    given.extra_vars, given.forks, settings.one_line = tuple(extra_vars or ()), forks, one_line
+    given.extra_vars = tuple(_variables(text) for text in extra_vars or ())
+    given.forks, settings.one_line = forks, one_line
     settings.debug = settings.debug or verbose > 0
     key = None if private_key is None else str(_there("--private-key ", private_key).absolute())
     for name, value in (("REMOTE_USER", user), ("PRIVATE_KEY_FILE", key), ("FORKS", forks), ("VERBOSITY", verbose or None)):
         if value is not None:
             os.environ[f"ANSIBLE_{name}"] = str(value)
-    given.password = _asked("SSH password: ", "-k") if ask_pass else _password("--connection-password-file", pass_file)
-    given.become_password = _password("--become-password-file", become_file)
+    given.password, given.become_password = (
+        _password(f"--{what}-password-file", path) for what, path in (("connection", pass_file), ("become", become_file)))
+    if ask_pass:
+        given.password = _asked("SSH password", "--connection-password-file FILE")
     if ask_become_pass:
         hint = "[defaults to SSH password]" if ask_pass else ""
-        given.become_password = _asked(f"BECOME password{hint}: ", "-K") or given.password
+        given.become_password = _asked(f"BECOME password{hint}", "--become-password-file FILE") or given.password
     ids = [_vault_id(text) for text in vault_id or ()]
     given.vault_files = tuple(_kept("--vault-password-file", path) for path in vault_file or ())
-    given.vault_ids = (*ids, *([_typed("", "Vault password: ")] if ask_vault_pass else ()))
+    given.vault_ids = (*ids, *([_typed("", "Vault password")] if ask_vault_pass else ()))
+
+
+def _variables(text: str) -> str:
+    if not text.startswith("@"):
+        return text
+    path = _there("-e @", Path(text[1:])).absolute()
+    if not path.is_file():
+        raise InputError(f"-e {text}: can be read but once; allowed: a file")
+    return f"@{path}"
 
 
 def _vault_id(text: str) -> str:
     """With a file: the one that is named, or one of what was typed."""
     label, at, where = text.partition("@") if "@" in text else ("", "", text)
     if where == "prompt":
-        return _typed(label + at, f"Vault password ({label or 'default'}): ")
+        return _typed(label + at, f"Vault password ({label or 'default'})")
     return label + at + _kept("--vault-id", Path(where))
 
 
-def _typed(label: str, prompt: str) -> str:
-    found = _asked(prompt, "vault")
+def _typed(label: str, what: str) -> str:
+    found = _asked(what, "--vault-password-file FILE, or --vault-id LABEL@FILE")
     if not found:
-        raise InputError(f"{prompt.rstrip(': ')}: an empty one opens nothing")
+        raise InputError(f"{what}: an empty one opens nothing")
     return label + in_memory(found.encode())
 
 
-def _asked(prompt: str, what: str) -> str:
+def _asked(what: str, unattended: str) -> str:
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
-        return getpass.getpass(prompt)
+        return getpass.getpass(f"{what}: ")
     except OSError as error:
-        raise InputError(f"{prompt.rstrip(': ')}: there is no terminal to ask on; allowed: {UNATTENDED[what]}") from error
+        raise InputError(f"{what}: there is no terminal to ask on; allowed: {unattended}") from error
     except EOFError as error:
-        raise InputError(f"{prompt.rstrip(': ')}: none was given") from error
+        raise InputError(f"{what}: none was given") from error
 
 
 def _password(option: str, path: Path | None) -> str | None:

@@ -20,7 +20,7 @@ from railwright import __version__
 from railwright.cli import ansible_options
 from railwright.cli.options import settings
 from railwright.exitcodes import CommandError, ExitCode, InputError
-from railwright.given import given
+from railwright.given import Given, given
 from railwright.report.text import printable, printable_lines
 
 ABOUT = "Provision, prove and keep RDMA GPU nodes: InfiniBand, RoCE v2 and Alibaba eRDMA."
@@ -179,7 +179,7 @@ def _open_closed_streams() -> None:
 
 def run(argv: Sequence[str] | None = None) -> int:
     settings.debug = settings.one_line = False
-    given.clear()
+    vars(given).update(vars(Given()))
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its escape, never a traceback.
         if isinstance(stream, io.TextIOWrapper):

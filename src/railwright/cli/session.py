@@ -81,9 +81,9 @@ class Session:
         only = self.only if only is None else only
         if only is None and parts(self.limit):  # not all of it is a pattern of Ansible's
             only = self.nodes
+        variables = {"rdma_run_id": self.id, **(extra_vars or {})}
+        self._outdone(variables)
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
-            variables = {"rdma_run_id": self.id, **(extra_vars or {})}
-            self._outdone(variables)
             outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None, only)
         complete(outcome, self.nodes or [] if only is None else only)
         return self._excused(outcome)
