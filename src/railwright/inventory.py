@@ -98,15 +98,18 @@ class Inventory:
         return self.index.find(host, list(self.membership.get(host, ())), key)
 
 
+Ask = Callable[[Inventory], Mapping[str, Collection[str]]]  # the hosts of each ``slurm:`` part of a limit, of an inventory without one
+
+
 def override(inventory: Inventory, values: Mapping[str, Any], options: Mapping[str, str]) -> Inventory:
     """The inventory as the extra variables of a run make it, to be judged like any other; ``options``: variable -> option's name."""
     hosts = {name: Layered(own.base, {**own.own, **values}) for name, own in inventory.hosts.items()}
     return replace(inventory, hosts=hosts, options={**inventory.options, **options})
 
 
-def load_inventory(given: Given, limit: str | None = None, slurm: Mapping[str, Collection[str]] | None = None) -> Inventory:
-    """Read inventories as one. Raises InputError with one clear line for everything that keeps it from being read. ``slurm``: the hosts of
-    each ``slurm:`` part of the limit."""
+def load_inventory(given: Given, limit: str | None = None, ask: Ask | None = None) -> Inventory:
+    """Read inventories as one. Raises InputError with one clear line for everything that keeps it from being read. ``ask``: needed where
+    the limit has ``slurm:`` parts."""
     named = inventories(given)
     for path in named:
         if not path.exists():
@@ -116,14 +119,20 @@ def load_inventory(given: Given, limit: str | None = None, slurm: Mapping[str, C
     try:
         with uncollected(), compiled_once(), _quiet() as said:
             index = build_index(*named)
-            return _load(named, limit, slurm or {}, index, said)
+            found, manager = _load(named, limit if ask is None else None, index, said)
+            if ask is None or limit is None:
+                return found
+            names = [str(host.name) for host in _managed(manager, named, limit, ask(found))]
+            membership = {name: found.membership[name] for name in names}
+            return replace(found, limit=limit, hosts={name: found.hosts[name] for name in names}, membership=membership)
     except InputError as error:
         raise InputError(without_user(str(error)), error.file, error.line) from error
     except (RecursionError, MemoryError) as error:  # in what an INI file, a vault or a template hides
         raise InputError(f"{named}: a value is nested too deeply to be read") from error
 
 
-def _load(path: Inventories, limit: str | None, slurm: Mapping[str, Collection[str]], index: Index, said: list[str]) -> Inventory:
+def _load(path: Inventories, limit: str | None, index: Index, said: list[str]) -> tuple[Inventory, Any]:
+    """With Ansible's inventory manager."""
     loader = Loader(index.condensed, alone=index.sources == 1)
     # Ansible reads group_vars beside the playbook, too: those of the collection, as in a run, not those of whatever directory this is.
     loader.set_basedir(str(collection_root() / COLLECTION / "playbooks"))
@@ -136,7 +145,7 @@ def _load(path: Inventories, limit: str | None, slurm: Mapping[str, Collection[s
             str(name): (int(group.priority), frozenset(str(above.name) for above in group.get_ancestors()))
             for name, group in manager.groups.items()
         }
-        hosts = _managed(manager, path, limit, slurm)
+        hosts = _managed(manager, path, limit, {})
         variables = Variables(manager, loader, *path, extra=extra)
         membership, values = {}, {}
         for host in hosts:
@@ -158,7 +167,7 @@ def _load(path: Inventories, limit: str | None, slurm: Mapping[str, Collection[s
             return variables.connection(by_name[name], lambda error: Untemplated(_one_line(error)))
 
     options = {key: f"-e {key}" for key in extra}
-    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), lineage, options)
+    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), lineage, options), manager
 
 
 def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:

@@ -10,7 +10,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.text impor
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.slurm import SELECTION, expand
 from railwright.events import HostOutcome
 from railwright.exitcodes import CommandError, InputError
-from railwright.inventories import Given, inventories
 from railwright.limits import NODES, SHOWN, slurm_parts
 
 if TYPE_CHECKING:
@@ -47,25 +46,20 @@ def placed_job(judged: Judged, job: str) -> tuple[dict[str, Any], dict[str, str]
     return {**found, "names": {node["name"] for node in found["nodes"]}}, hosts, beyond
 
 
-def slurm_hosts(given: Given, limit: str) -> dict[str, set[str]]:
+def slurm_hosts(limit: str, inventory: Inventory) -> dict[str, set[str]]:
     """The hosts of each ``slurm:`` part of a limit. A process asks once, however often it opens the inventory. Raises InputError."""
-    key = str(inventories(given)), limit
+    key = str(inventory.path), limit
     if key not in _ASKED:
-        from railwright.inventory import load_inventory
-
-        inventory = load_inventory(given)
         names = {str(values.get("upgrade_node_name") or host): host for host, values in inventory.hosts.items()}
-        _ASKED[key] = {part: _hosts_of(part, _slurm_nodes(inventory, part), names) for part in slurm_parts(limit)}
+        nodes = {part: _slurm_nodes(inventory, part) for part in slurm_parts(limit)}
+        for part, named in nodes.items():
+            if beyond := [name for name in named if name not in names]:
+                raise InputError(f"--limit {part}: {first_of(beyond, SHOWN)}: no host of group rdma has this name or upgrade_node_name")
+        _ASKED[key] = {part: {names[name] for name in named} for part, named in nodes.items()}
     return _ASKED[key]
 
 
 _ASKED: dict[tuple[str, str], dict[str, set[str]]] = {}
-
-
-def _hosts_of(part: str, nodes: list[str], names: Mapping[str, str]) -> set[str]:
-    if beyond := [name for name in nodes if name not in names]:
-        raise InputError(f"--limit {part}: {first_of(beyond, SHOWN)}: no host of group rdma has this name or upgrade_node_name")
-    return {names[name] for name in nodes}
 
 
 def _slurm_nodes(inventory: Inventory, part: str) -> list[str]:

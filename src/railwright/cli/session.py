@@ -243,7 +243,7 @@ def opened(path: Given, limit: str | None, form: Format) -> Inventory:
             return load_inventory(path, limit)
         from railwright.cli.job_nodes import slurm_hosts
 
-        return load_inventory(path, limit, slurm_hosts(path, limit))
+        return load_inventory(path, limit, partial(slurm_hosts, limit))
 
 
 def check_configuration() -> None:

@@ -63,12 +63,12 @@ def _host(host: Host, facts: Facts, rails: list[dict[str, Any]], mtu: int) -> st
     for index, rail in enumerate(rails):
         lines += [f"            - name: rail{index}  # {rail['about']}", f"              match: {as_yaml(rail['match'])}"]
         if rail["address"] is not None:
-            lines.append(f"              address: {rail['address']}  {GUESS}the interface's first that a rail can have")
+            lines.append(f"              address: {as_yaml(rail['address'])}  {GUESS}the interface's first that a rail can have")
         if rail["mtu"] not in (mtu, None):
             lines.append(f"              mtu: {rail['mtu']}  {GUESS}as it is, where most have {mtu}")
     used = {rail["about"].partition(" ")[0] for rail in rails}
-    others = [_plain(hca["name"]) for hca in facts["hcas"][:MOST] if _plain(hca["name"]) not in used]
-    lines += [f"          # not rails (no link, another fabric, or the node's management): {', '.join(others)}"] * bool(others)
+    if others := [name for hca in facts["hcas"][:MOST] if (name := _plain(hca["name"])) not in used]:
+        lines.append(f"          # not rails (no link, another fabric, or the node's management): {', '.join(others)}")
     return "\n".join(lines) + "\n"
 
 
@@ -119,11 +119,9 @@ def _fabric(nodes: Any) -> str:
 
 
 def _stack(facts: Facts) -> str:
-    drivers = {hca["driver"] for hca in facts["hcas"]}
-    if drivers and drivers <= set(SOFTWARE):
+    if {hca["driver"] for hca in facts["hcas"]} in ({driver} for driver in SOFTWARE):
         return "soft_roce"
-    name: str = facts["stack"]["name"] or ""
-    return name if name in VENDORS else "inbox"
+    return next((name for name in VENDORS if name == facts["stack"]["name"]), "inbox")
 
 
 def _expected(nodes: Any, fabric: str) -> dict[str, Any]:
