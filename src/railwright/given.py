@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 # What a run tells its playbooks itself: of an extra variable of that name nobody would know whose it is.
-OURS = re.compile(r"rdma_(run_id|batch|(container|remediate|rollback|upgrade|isolate)_[a-z_]+)|burn_in_diag|__railwright_[a-z_]+")
+OURS = re.compile(r"rdma_(run_id|batch|areas|(container|remediate|rollback|upgrade|isolate)_[a-z_]+)|burn_in_diag|__railwright_[a-z_]+")
 
 
 @dataclass

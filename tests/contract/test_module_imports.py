@@ -16,7 +16,7 @@ COMMON = {"catalogue", "entry", "errors", "formats", "host", "observe", "rules",
 NEEDS: dict[str, tuple[set[str], int]] = {
     "rdma_bench": ({"measure", "prefix"}, 66),
     "rdma_check": ({"areas", "checks", "measure", "plan"}, 177),
-    "rdma_drain": ({"scheduler"}, 17),
+    "rdma_drain": ({"scheduler"}, 18),
     "rdma_facts": ({"scheduler"}, 68),
     "rdma_measure": ({"measure"}, 39),
     "rdma_packages": ({"areas", "plan"}, 45),

@@ -138,8 +138,8 @@ def ours(arguments: Sequence[str]) -> list[str]:
         if word == "--":
             return [*found, *arguments[place:]]
         name, *value = word.split("=", 1)
-        joined = re.fullmatch(rf"-([{WITHOUT_VALUE}]*)f([0-9]*)", word)
-        if joined and (joined[2] or re.fullmatch(r"[0-9]+", "".join(arguments[place + 1 : place + 2]))):
+        joined = re.fullmatch(rf"-([{WITHOUT_VALUE}]*)f([0-9]{{0,9}})", word)
+        if joined and (joined[2] or re.fullmatch(r"[0-9]{1,9}", "".join(arguments[place + 1 : place + 2]))):
             found += [*([f"-{joined[1]}"] if joined[1] else []), f"--forks={joined[2]}" if joined[2] else "--forks"]
         else:
             found.append("=".join((SECOND_NAMES.get(name, name), *value)))
