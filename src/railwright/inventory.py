@@ -14,13 +14,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from ansible import constants
 from ansible.errors import AnsibleError
 from ansible.inventory import data
 from ansible.inventory.manager import InventoryManager, split_host_pattern
+from ansible.parsing.dataloader import DataLoader
+from ansible.parsing.vault import VaultLib
 from ansible.plugins.loader import init_plugin_loader
 from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.display import Display
@@ -105,19 +107,20 @@ def load_inventory(given: Given, limit: str | None = None) -> Inventory:
             raise InputError(f"{path}: cannot be read: permission denied", path)
     try:
         with uncollected(), compiled_once(), _quiet() as said:
-            index = build_index(*named)
-            return _load(named, limit, index, said)
+            secrets = _vault_secrets()
+            index = build_index(*named, decrypt=partial(_decrypted, secrets))
+            return _load(named, limit, index, secrets, said)
     except InputError as error:
         raise InputError(without_user(str(error)), error.file, error.line) from error
     except (RecursionError, MemoryError) as error:  # in what an INI file, a vault or a template hides
         raise InputError(f"{named}: a value is nested too deeply to be read") from error
 
 
-def _load(path: Inventories, limit: str | None, index: Index, said: list[str]) -> Inventory:
+def _load(path: Inventories, limit: str | None, index: Index, secrets: list[Any], said: list[str]) -> Inventory:
     loader = Loader(index.condensed, alone=index.sources == 1)
     # Ansible reads group_vars beside the playbook, too: those of the collection, as in a run, not those of whatever directory this is.
     loader.set_basedir(str(collection_root() / COLLECTION / "playbooks"))
-    _set_vault_secrets(loader)
+    loader.set_vault_secrets(secrets)
     try:
         manager = _manager(InventoryManager, loader, path, said)
         groups = {str(name): tuple(str(host.name) for host in group.get_hosts()) for name, group in manager.groups.items()}
@@ -209,19 +212,27 @@ def _untemplated(index: Index, host: str, failed: NotTemplatedError) -> InputErr
     return InputError(text, *((origin.file, origin.line) if origin is not None else ()))
 
 
-def _set_vault_secrets(loader: Any) -> None:
+def _vault_secrets() -> list[Any]:
     """The passwords that Ansible's own configuration names; nobody is asked for one."""
     if not constants.DEFAULT_VAULT_PASSWORD_FILE and not constants.DEFAULT_VAULT_IDENTITY_LIST:
-        return
+        return []
     cli = importlib.import_module("ansible.cli").CLI  # slow, and needed for this only
 
     files = [constants.DEFAULT_VAULT_PASSWORD_FILE] if constants.DEFAULT_VAULT_PASSWORD_FILE else []
     try:
-        loader.set_vault_secrets(
-            cli.setup_vault_secrets(loader, list(constants.DEFAULT_VAULT_IDENTITY_LIST), vault_password_files=files, auto_prompt=False)
-        )
+        found: list[Any] = cli.setup_vault_secrets(
+            DataLoader(), list(constants.DEFAULT_VAULT_IDENTITY_LIST), vault_password_files=files, auto_prompt=False)
     except AnsibleError as error:
         raise InputError(f"Ansible Vault: {_one_line(error)}") from error
+    return found
+
+
+def _decrypted(secrets: list[Any], text: str) -> str:
+    """Nothing where no password fits: Ansible refuses that file with its own words."""
+    try:
+        return str(VaultLib(secrets).decrypt(text), "utf-8")
+    except (AnsibleError, UnicodeDecodeError):
+        return ""
 
 
 def _one_line(error: Exception) -> str:
