@@ -166,7 +166,7 @@ def test_what_is_encrypted_is_not_shown(explain: Explain, tmp_path: Path) -> Non
 
     def sealed(text: str) -> str:
         secret = VaultSecret(b"open sesame")
-        return VaultLib([("default", secret)]).encrypt(text, secret).decode()
+        return str(VaultLib([("default", secret)]).encrypt(text, secret), "utf-8")
 
     def tagged(text: str) -> str:
         return "!vault |\n" + "".join(f"  {line}\n" for line in sealed(text).splitlines())
