@@ -22,6 +22,8 @@ from ansible.errors import AnsibleError
 from ansible.inventory import data
 from ansible.inventory.manager import InventoryManager, split_host_pattern
 from ansible.parsing import vault
+from ansible.parsing.dataloader import DataLoader
+from ansible.parsing.vault import VaultLib
 from ansible.plugins.loader import init_plugin_loader
 from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.context_objects import CLIArgs
@@ -118,8 +120,9 @@ def load_inventory(given: Given, limit: str | None = None, ask: Ask | None = Non
             raise InputError(f"{path}: cannot be read: permission denied", path)
     try:
         with uncollected(), compiled_once(), _quiet() as said:
-            index = build_index(*named)
-            found, manager = _load(named, limit if ask is None else None, index, said)
+            secrets = _vault_secrets()
+            index = build_index(*named, decrypt=partial(_decrypted, secrets))
+            found, manager = _load(named, limit if ask is None else None, index, secrets, said)
             if ask is None or limit is None:
                 return found
             names = [str(host.name) for host in _managed(manager, named, limit, ask(found))]
@@ -131,12 +134,12 @@ def load_inventory(given: Given, limit: str | None = None, ask: Ask | None = Non
         raise InputError(f"{named}: a value is nested too deeply to be read") from error
 
 
-def _load(path: Inventories, limit: str | None, index: Index, said: list[str]) -> tuple[Inventory, Any]:
+def _load(path: Inventories, limit: str | None, index: Index, secrets: list[Any], said: list[str]) -> tuple[Inventory, Any]:
     """With Ansible's inventory manager."""
     loader = Loader(index.condensed, alone=index.sources == 1)
     # Ansible reads group_vars beside the playbook, too: those of the collection, as in a run, not those of whatever directory this is.
     loader.set_basedir(str(collection_root() / COLLECTION / "playbooks"))
-    _set_vault_secrets(loader)
+    loader.set_vault_secrets(secrets)
     extra = extra_variables(loader)
     try:
         manager = _manager(InventoryManager, loader, path, said)
@@ -271,25 +274,35 @@ def extra_variables(loader: Any) -> dict[str, Any]:
 def connection_variables() -> dict[str, Any]:
     """What -e says of how nodes are reached that are in no inventory; nothing else can mean them. Raises InputError."""
     loader = Loader({}, alone=False)
-    _set_vault_secrets(loader)
+    loader.set_vault_secrets(_vault_secrets())
     found = {str(key): plain(value) for key, value in extra_variables(loader).items()}
     if (other := next((key for key in found if not key.startswith("ansible_")), None)) is not None:
         raise InputError(f"-e {other}: there is no inventory that it could change; allowed: ansible_* variables, or -i INVENTORY")
     return found
 
 
-def _set_vault_secrets(loader: Any) -> None:
+def _vault_secrets() -> list[Any]:
     """The passwords that the command line and Ansible's own configuration name."""
     ids = [*constants.DEFAULT_VAULT_IDENTITY_LIST, *given.vault_ids]
     if not constants.DEFAULT_VAULT_PASSWORD_FILE and not ids and not given.vault_files:
-        return
+        return []
     cli = importlib.import_module("ansible.cli").CLI  # slow, and needed for this only
     if hasattr(vault, "VaultSecretsContext"):
         vault.VaultSecretsContext._current = None  # noqa: SLF001 - it would refuse the second inventory of a process
     try:
-        loader.set_vault_secrets(cli.setup_vault_secrets(loader, ids, vault_password_files=list(given.vault_files), auto_prompt=False))
+        files = list(given.vault_files)
+        found: list[Any] = cli.setup_vault_secrets(DataLoader(), ids, vault_password_files=files, auto_prompt=False)
     except AnsibleError as error:
         raise InputError(f"Ansible Vault: {_one_line(error)}") from error
+    return found
+
+
+def _decrypted(secrets: list[Any], text: str) -> str:
+    """Nothing where no password fits: Ansible refuses that file with its own words."""
+    try:
+        return str(VaultLib(secrets).decrypt(text), "utf-8")
+    except (AnsibleError, UnicodeDecodeError):
+        return ""
 
 
 def _one_line(error: Exception) -> str:

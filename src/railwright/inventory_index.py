@@ -6,20 +6,23 @@ here.
 """
 
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
+from ansible import constants
 from ansible.errors import AnsibleError
 from ansible.plugins.inventory import detect_range, expand_hostname_range
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from railwright.exitcodes import InputError
 from railwright.inventory_text import Condensed, condensed, understood
-from railwright.inventory_yaml import MERGE, TEXT, compose, items, read, same_value, wrong
+from railwright.inventory_yaml import MERGE, TEXT, compose, items, read, written, wrong
 
 YAML_SUFFIXES = ("", ".yml", ".yaml", ".json")  # what Ansible's host_group_vars plugin reads
 # What Ansible's inventory manager passes over in a directory (its INVENTORY_IGNORE_EXTS).
@@ -34,25 +37,34 @@ class Origin:
     line: int
 
 
-# Variables by who they are for, ("group", name) or ("host", name): file, node of the value, line, and how many lines further down.
-Definition = tuple[Path, Any, int, int]
-Definitions = dict[tuple[str, str], dict[str, Definition]]
+class Definition(NamedTuple):
+    """A place that sets a variable."""
+
+    file: Path
+    node: Any  # of YAML; of INI the text
+    line: int
+    further: int = 0  # how many lines further down
+    source: int = 0  # of group_vars and host_vars: beside which inventory they lie
+
+
+Owner = tuple[str, str]  # who a variable is for: ("group", name) or ("host", name)
+Definitions = dict[Owner, dict[str, list[Definition]]]  # in reading order: of one owner the last is in force
 
 
 @dataclass
 class Index:
     """What the inventory's files define, in reading order."""
 
+    decrypt: Callable[[str], str]  # a file in a vault; nothing where no password fits
     inline: Definitions = field(default_factory=dict)
     files: Definitions = field(default_factory=dict)
     named: list[tuple[str, str, Path]] = field(default_factory=list)  # group_vars and host_vars entries: kind, name, path
     sources: int = 0
     condensed: dict[Path, Condensed] = field(default_factory=dict)  # long files: the nodes are of this text
-    encrypted: list[Path] = field(default_factory=list)  # whole files in a vault: they have no lines that we could name
+    encrypted: list[Path] = field(default_factory=list)  # whole files in a vault: nobody is shown what is in them
+    scripts: list[Path] = field(default_factory=list)  # and configurations of plugins: what they bring has no lines that we could name
     unread: list[tuple[Path, str]] = field(default_factory=list)  # files of variables that Ansible passes over, and why
     names: dict[str, Origin] = field(default_factory=dict)  # hosts whose name is none, and where they are written
-    # Of one owner, a key that is written again with another value: the key, the place that loses, the place that wins.
-    repeated: dict[tuple[str, str], list[tuple[str, Definition, Definition]]] = field(default_factory=dict)
 
     def find(self, host: str, groups: list[str], key: str) -> Origin | None:
         """The line that wins for a host. ``groups`` in Ansible's order of rising precedence.
@@ -60,30 +72,47 @@ class Index:
         ``key`` may go into the value: ``rdma_rails[1].match.mac``; the deepest line that exists is taken.
         """
         name, *path = re.findall(r"[^.\[\]]+", key)
-        places = [(self.inline, ("group", group)) for group in groups] + [(self.files, ("group", group)) for group in groups]
-        places += [(self.inline, ("host", host)), (self.files, ("host", host))]
-        found = None
-        for store, owner in places:
-            found = store.get(owner, {}).get(name, found)
-        if found is None:
+        places = self.places(host, groups, name)
+        if not places:
             return None
-        file, node, line, further = found
-        return self.place((file, node, _descend(node, path, line), further))
+        _owner, found = places[-1]
+        return self.place(found._replace(line=_descend(found.node, path, found.line)))
+
+    def places(self, host: str, groups: Iterable[str], key: str) -> list[tuple[Owner, Definition]]:
+        """All that set a variable for a host, and for whom, in rising precedence. ``groups`` as in ``find``.
+
+        Files beside a later inventory lie over those beside an earlier one, whichever of the groups they are of: Ansible reads them so.
+        """
+        every, rest = [("group", "all")], [("group", group) for group in groups if group != "all"]
+        stages = {"all_inventory": (self.inline, every), "all_plugins_inventory": (self.files, every),
+                  "groups_inventory": (self.inline, rest), "groups_plugins_inventory": (self.files, rest)}
+        own = [("host", host)]
+        found: list[tuple[Owner, Definition]] = []
+        for store, owners in [*(stages[name] for name in constants.VARIABLE_PRECEDENCE if name in stages), (self.inline, own),
+                              (self.files, own)]:
+            rows = [(owner, said) for owner in owners for said in store.get(owner, {}).get(key, ())]
+            found += sorted(rows, key=lambda row: row[1].source)
+        return found
 
     def place(self, found: Definition) -> Origin:
-        file, _node, line, further = found
-        return Origin(file, (self.condensed[file].line(line) if file in self.condensed else line) + further)
+        file, line = found.file, found.line
+        return Origin(file, (self.condensed[file].line(line) if file in self.condensed else line) + found.further)
+
+    def value(self, owner: Owner, key: str, found: Definition) -> Any:
+        """What a place says, as it is written there; HIDDEN in place of what is encrypted."""
+        value = HIDDEN if found.file in self.encrypted else written(found.node)
+        return self.condensed[found.file].of_host(owner[1], key, value) if found.file in self.condensed else value
 
 
-def build_index(*sources: Path) -> Index:
+def build_index(*sources: Path, decrypt: Callable[[str], str] = lambda _text: "") -> Index:
     """Read inventory files or directories, and the group_vars and host_vars beside each; the later wins. Raises InputError."""
-    index = Index()
-    for source in sources:
-        _read_inventory(source, index)
+    index = Index(decrypt)
+    for number, source in enumerate(sources):
+        _read_inventory(source, number, index)
     return index
 
 
-def _read_inventory(source: Path, index: Index) -> None:
+def _read_inventory(source: Path, number: int, index: Index) -> None:
     base = source if source.is_dir() else source.parent
     sources = list(_sources(source)) if source.is_dir() else [source]
     if not sources:
@@ -92,7 +121,7 @@ def _read_inventory(source: Path, index: Index) -> None:
     for path in sources:
         _read_source(path, index)
     for directory, kind in ((base / "group_vars", "group"), (base / "host_vars", "host")):
-        _read_variables(directory, kind, index)
+        _read_variables(directory, kind, number, index)
 
 
 def _sources(directory: Path) -> Iterator[Path]:
@@ -106,13 +135,19 @@ def _sources(directory: Path) -> Iterator[Path]:
             yield path
 
 
-def _read_source(path: Path, index: Index) -> None:
+def _read(path: Path, index: Index) -> str:
     text = read(path)
-    if text.startswith(VAULT):
-        index.encrypted.append(path)
-        return
+    if not text.startswith(VAULT):
+        return text
+    index.encrypted.append(path)
+    return index.decrypt(text)
+
+
+def _read_source(path: Path, index: Index) -> None:
+    text = _read(path, index)
     if text.startswith("#!"):
-        return  # a script prints its variables: they have no lines that we could name
+        index.scripts.append(path)
+        return
     if path.suffix not in (".yml", ".yaml", ".json"):
         _read_ini(path, text, index)
     elif not _read_condensed(path, text, index):
@@ -133,14 +168,15 @@ def _read_condensed(path: Path, text: str, index: Index) -> bool:
     for first in short.firsts.values():
         for name, (line, _words) in first.followers.items():
             places = index.inline["host", first.name].items()
-            index.inline["host", name] = {key: (file, node, at, line - first.line) for key, (file, node, at, _no) in places}
+            index.inline["host", name] = {key: [said[-1]._replace(further=line - first.line)] for key, said in places}
     return True
 
 
 def _read_groups(path: Path, top: yaml.Node | None, index: Index) -> None:
     groups = list(items(top))
     if any(name == "plugin" for name, _line, _node in groups):
-        return  # the configuration of an inventory plugin, which finds its hosts elsewhere
+        index.scripts.append(path)  # the configuration of an inventory plugin, which finds its hosts elsewhere
+        return
     _expect_mapping(path, top, "an inventory")
     for name, _line, node in groups:
         _read_group(path, name, node, index)
@@ -171,12 +207,12 @@ def _read_group(path: Path, name: str, node: yaml.Node, index: Index) -> None:
             raise wrong(path, line, f"{part}: a group has no such part{hint}; allowed: {', '.join(GROUP_PARTS)}")
         _expect_mapping(path, value, f"{part} of group {name}")
         if part == "vars":
-            _store(index, index.inline, ("group", name), path, value)
+            _store(index.inline, ("group", name), path, value)
         elif part == "hosts":
             for pattern, host_line, variables in items(value):
                 _expect_mapping(path, variables, f"host {pattern}")
                 for host in _expanded(path, pattern, host_line):
-                    _store(index, index.inline, ("host", host), path, variables)
+                    _store(index.inline, ("host", host), path, variables)
                     _expect_host_name(path, host, host_line, index)
         elif part == "children":
             for child, _child_line, body in items(value):
@@ -196,20 +232,14 @@ def _expect_host_name(path: Path, host: str, line: int, index: Index) -> None:
         index.names.setdefault(host, Origin(path, line))
 
 
-def _store(index: Index, store: Definitions, owner: tuple[str, str], path: Path, node: yaml.Node | None) -> None:
-    known = store.setdefault(owner, {})
+def _store(store: Definitions, owner: Owner, path: Path, node: yaml.Node | None, source: int = 0) -> None:
     _expect_names(path, node)
+    known = store.setdefault(owner, {})
     for key, line, value in items(node):
-        _define(index, known, owner, key, (path, value, line, 0))
+        known.setdefault(key, []).append(Definition(path, value, line, source=source))
 
 
-def _define(index: Index, known: dict[str, Definition], owner: tuple[str, str], key: str, found: Definition) -> None:
-    if key in known and not same_value(known[key][1], found[1]):
-        index.repeated.setdefault(owner, []).append((key, known[key], found))
-    known[key] = found
-
-
-def _read_variables(directory: Path, kind: str, index: Index) -> None:
+def _read_variables(directory: Path, kind: str, source: int, index: Index) -> None:
     """group_vars/NAME, NAME.yml or NAME/ with files in it. Of one name Ansible reads the first form that it finds, and no other."""
     found: dict[str, list[Path]] = {}
     for entry in sorted(directory.iterdir()) if directory.is_dir() else []:
@@ -219,19 +249,15 @@ def _read_variables(directory: Path, kind: str, index: Index) -> None:
     for name, entries in found.items():
         first, *others = sorted(entries, key=lambda entry: YAML_SUFFIXES.index(entry.suffix) if entry.name != name else 0)
         index.unread += [(path, f"is never read: of one name Ansible reads {first} alone") for path in others]
-        _read_vars(first, name, kind, index)
+        _read_vars(first, name, kind, source, index)
 
 
-def _read_vars(entry: Path, name: str, kind: str, index: Index) -> None:
+def _read_vars(entry: Path, name: str, kind: str, source: int, index: Index) -> None:
     index.named.append((kind, name, entry))
     for path in _vars_files(entry):
-        text = read(path)
-        if text.startswith(VAULT):
-            index.encrypted.append(path)
-        else:
-            top = compose(path, text)
-            _expect_mapping(path, top, "a file of variables")
-            _store(index, index.files, (kind, name), path, top)
+        top = compose(path, _read(path, index))
+        _expect_mapping(path, top, "a file of variables")
+        _store(index.files, (kind, name), path, top, source)
 
 
 def _vars_files(entry: Path) -> list[Path]:
@@ -266,7 +292,7 @@ def _expanded(path: Path, pattern: str, line: int) -> list[str]:
 
 SECTION = re.compile(r"\s*\[(?P<name>[^:\]]+)(?::(?P<kind>\w+))?\]\s*(?:#.*)?$")
 SECTIONS = "[GROUP], [GROUP:vars] or [GROUP:children]"
-ASSIGNMENT = re.compile(r"(?<!\w)(?P<key>[A-Za-z_]\w*)\s*=")
+ASSIGNMENT = re.compile(r"(?P<key>[A-Za-z_]\w*)\s*=\s*(?P<value>.*)", re.DOTALL)
 
 
 def _expect_section(path: Path, number: int, line: str, kind: str, *, is_section: bool) -> None:
@@ -278,7 +304,7 @@ def _expect_section(path: Path, number: int, line: str, kind: str, *, is_section
 
 
 def _read_ini(path: Path, text: str, index: Index) -> None:
-    """The lines of an INI inventory; values are Ansible's to read."""
+    """The lines of an INI inventory. What they mean is Ansible's to say."""
     name, kind = "ungrouped", "hosts"
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
@@ -291,17 +317,24 @@ def _read_ini(path: Path, text: str, index: Index) -> None:
         if section is not None:
             continue
         if kind == "vars":
-            found = ASSIGNMENT.match(stripped)
-            if found is not None:
-                owner = ("group", name)
-                _define(index, index.inline.setdefault(owner, {}), owner, found["key"], (path, None, number, 0))
+            _assign(index, ("group", name), path, number, [stripped])
         elif kind == "hosts":
-            host, _blank, rest = stripped.partition(" ")
+            host, *rest = _words(stripped)
             for name_of_host in _expanded(path, host, number):
-                owner = ("host", name_of_host)
                 _expect_host_name(path, name_of_host, number, index)
-                for found in ASSIGNMENT.finditer(rest):
-                    _define(index, index.inline.setdefault(owner, {}), owner, found["key"], (path, None, number, 0))
+                _assign(index, ("host", name_of_host), path, number, rest)
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:
+        return line.split()  # Ansible refuses it with its own words
+
+
+def _assign(index: Index, owner: Owner, path: Path, number: int, words: list[str]) -> None:
+    for found in filter(None, map(ASSIGNMENT.fullmatch, words)):
+        index.inline.setdefault(owner, {}).setdefault(found["key"], []).append(Definition(path, found["value"], number))
 
 
 def _descend(node: Any, path: list[str], line: int) -> int:

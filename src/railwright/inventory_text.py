@@ -98,6 +98,11 @@ class Condensed:
         at = bisect_right(self.kept, number - 1) - 1
         return number - self.kept[at] + self.lines[at]
 
+    def of_host(self, name: str, key: str, value: Any) -> Any:
+        """A host's value of a variable, where the text has that of the host which stands for it."""
+        first = next((first for first in self.firsts.values() if name in first.followers), None)
+        return value if first is None else _filled(_with_slots(value, (key,), first.slots), first.followers[name][1])
+
     def expand(self, data: Any, *, bare: bool) -> dict[str, dict[str, Any]] | None:
         """Write the hosts out (``bare``: without values) in what a parser has made of the text; the values of each.
 

@@ -5,13 +5,17 @@ It takes the last of two equal keys in silence, and of a value that begins with 
 themselves would keep any reader busy for hours, and values nested hundreds of levels deep end every reader.
 """
 
+import ast
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 from railwright.exitcodes import InputError
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -90,11 +94,16 @@ def _check_depth(path: Path, text: str) -> None:
 
 
 def items(node: yaml.Node | None) -> Iterator[tuple[str, int, yaml.Node]]:
-    """Key, line and value of a mapping; nothing of anything else. Ansible reports wrong shapes itself."""
+    """Key, line and value of a mapping, and of those merged into it (``<<``); nothing of anything else: Ansible reports wrong shapes."""
     if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode):
-                yield key.value, key.start_mark.line + 1, value
+        own = {key.value: (key, value) for key, value in node.value if isinstance(key, yaml.ScalarNode)}
+        for name, (key, value) in own.items():
+            if key.tag != MERGE:
+                yield name, key.start_mark.line + 1, value
+                continue
+            merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            found = {row[0]: row for other in reversed(merged) for row in items(other)}
+            yield from (row for name, row in found.items() if name not in own)
 
 
 def _check(path: Path, node: yaml.Node, sizes: dict[int, int], above: set[int]) -> int:
@@ -137,8 +146,32 @@ def _wrong_node(path: Path, node: yaml.Node, text: str) -> InputError:
     return wrong(path, node.start_mark.line + 1, text, node.start_mark.column + 1)
 
 
-def same_value(one: yaml.Node | None, other: yaml.Node | None) -> bool:
-    """As they are written. What INI says is not read here, so it may differ."""
+WRITTEN: Any = type("Written", (LOADER,), {})  # YAML's own values; of one that is encrypted only that it is
+
+
+def _unsafe(loader: Any, node: Any) -> Any:
+    scalar = isinstance(node, yaml.ScalarNode)
+    tag = loader.resolve(yaml.ScalarNode, node.value, (True, False)) if scalar else f"tag:yaml.org,2002:{node.id[:3]}"
+    return loader.construct_object(type(node)(tag, node.value), deep=True)
+
+
+for _tag, _value in zip(ANSIBLE_TAGS, (lambda *_of: HIDDEN, lambda *_of: HIDDEN, _unsafe), strict=True):
+    WRITTEN.add_constructor(_tag, _value)
+
+
+def written(said: Any) -> Any:
+    """The plain value that a node of YAML or a text of INI stands for, with its templates as they are."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # what looks like Python and is none
+            return plain(ast.literal_eval(said) if isinstance(said, str) else WRITTEN("").construct_document(said))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, yaml.YAMLError):
+        return said if isinstance(said, str) else f"({said.id})"  # Ansible takes the one as text, and refuses the other
+
+
+def same_value(one: yaml.Node | str, other: yaml.Node | str) -> bool:
+    """As they are written."""
+    if isinstance(one, str) or isinstance(other, str):
+        return bool(written(one) == written(other))
     if isinstance(one, yaml.ScalarNode) and isinstance(other, yaml.ScalarNode):
         return (one.tag, one.value) == (other.tag, other.value)
     if isinstance(one, yaml.SequenceNode) and isinstance(other, yaml.SequenceNode):

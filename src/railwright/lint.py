@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
@@ -176,12 +177,13 @@ def judge_with_specs(inventory: Inventory) -> tuple[list[LintFinding], dict[str,
         return fold(inventory, findings) + _structure(inventory) + shadows(inventory), specs
 
 
-def build_specs(inventory: Inventory) -> tuple[dict[str, Spec], list[Finding]]:
-    """The Spec of each host that has no error, and all findings."""
+def build_specs(inventory: Inventory, only: Iterable[str] | None = None) -> tuple[dict[str, Spec], list[Finding]]:
+    """The Spec of each host (``only``: of these) that has no error, and all findings."""
     specs: dict[str, Spec] = {}
     findings: list[Finding] = []
     builder = SpecBuilder()
-    for host, values in inventory.hosts.items():
+    for host in inventory.hosts if only is None else only:
+        values = inventory.hosts[host]
         spec, found = builder.build(values.base, values.own, host)
         findings += found
         if spec is not None:
@@ -254,7 +256,7 @@ def _not_managed(inventory: Inventory, managed: frozenset[str]) -> list[LintFind
         for (kind, name), said in store.items():
             hosts = inventory.groups.get(name, ()) if kind == "group" else (name,) if name in everybody else ()
             if "rdma_rails" in said and hosts and managed.isdisjoint(hosts):
-                found.update(dict.fromkeys(hosts, inventory.index.place(said["rdma_rails"])))
+                found.update(dict.fromkeys(hosts, inventory.index.place(said["rdma_rails"][-1])))
     if not found:
         return []
     at, message = next(iter(found.values())), f"of hosts outside of group {GROUP}: nothing is set up there"
@@ -294,29 +296,30 @@ def shadows(inventory: Inventory) -> list[LintFinding]:
 def _repeated(inventory: Inventory) -> Iterator[tuple[str, Definition, Definition, str]]:
     """Of one group or host: key, what loses, what wins, a host that it is for."""
     index = inventory.index
-    for (kind, name), rows in index.repeated.items():
-        members = (host for host in inventory.groups.get(name, ()) if host in inventory.hosts)
-        for host in members if kind == "group" else {name} & inventory.hosts.keys():
-            yield from ((key, loser, winner, host) for key, loser, winner in rows)
-    for (kind, name), said in index.files.items():
-        before = index.inline.get((kind, name), {}) if kind == "host" and name in inventory.hosts else {}
-        both = before.keys() & said.keys()
-        yield from ((key, before[key], said[key], name) for key in both if not same_value(before[key][1], said[key][1]))
+    for store in (index.inline, index.files):
+        for (kind, name), said in store.items():
+            before = index.inline.get((kind, name), {}) if kind == "host" and store is index.files else {}
+            rows = [(key, *pair) for key, places in said.items() if before or len(places) > 1
+                    for pair in pairwise([*before.get(key, ())[-1:], *places])]
+            members = () if not rows else inventory.groups.get(name, ()) if kind == "group" else (name,)
+            differ = [row for row in rows if not same_value(row[1].node, row[2].node)]
+            yield from ((*row, host) for row in differ for host in members if host in inventory.hosts)
 
 
 def _shadowed_groups(inventory: Inventory, groups: tuple[str, ...]) -> Iterator[tuple[str, Definition, Definition, str]]:
     """Of what these groups say of one host, in rising precedence: key, what loses, what wins, whose that is."""
-    winners: dict[str, list[tuple[bool, str, Definition]]] = {}
-    for in_file, store in ((False, inventory.index.inline), (True, inventory.index.files)):
-        for group in groups:
-            for key, said in store.get(("group", group), {}).items():
-                winners.setdefault(key, []).append((in_file, group, said))
-    for key, rows in winners.items():
-        by_file, winner, wins = rows[-1]
+    stores = (inventory.index.inline, inventory.index.files)
+    for key in {key: None for store in stores for group in groups for key in store.get(("group", group), ())}:
+        rows: dict[tuple[bool, str], Definition] = {}
+        for (_kind, group), said in inventory.index.places("", groups, key):
+            in_file = said in stores[1].get(("group", group), {}).get(key, ())
+            rows.pop((in_file, group), None)
+            rows[in_file, group] = said
+        (by_file, winner), wins = rows.popitem()
         priority, above = inventory.lineage[winner]
-        for in_file, group, said in rows[:-1]:
+        for (in_file, group), said in rows.items():
             asked = in_file == by_file and inventory.lineage[group][0] != priority
-            if group not in above and not asked and not same_value(said[1], wins[1]):
+            if group not in above and not asked and not same_value(said.node, wins.node):
                 yield key, said, wins, f" of group {winner}" if group != winner else ""
 
 

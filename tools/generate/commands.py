@@ -72,6 +72,12 @@ more ([what they mean](../check.md))
 * `container flags`: `{node: {runtime, argv, compose, kubernetes: [], containerfile, devices: [], environment, files: [], \
 gpu: cdi, gpus or runtime, cpuset: {cpus, mems}, torchrun: [], cuda: {fits, message}, notes: [], problems: []}}`; \
 `null` for a node without an answer
+* `explain host`: `{host, groups: [], keys: [{key, value, source, file, line, of, shadowed: [{value, file, line, of, by}]}], \
+errors: [as of lint]}`, every key, those that are set first; `source` is the place as text, or `default`; `file` is `null` where nothing \
+with lines has set it; `of` is whose variable it is there (`group rack1`, `host node1`); the first of the shadowed would be in force next
+* `explain KEY`: `{key, meaning, type, allowed, required, default, source, example, role, area, checks: []}`, with `-i` also \
+`hosts: [{hosts: [], …a key of explain host}]`, alike hosts together
+* `explain CODE`: `{check, passes, else, unknown, note, expected_by, why, to_do, command, part_of}`
 * `explain gpudirect -i`: `{node: {path, reason, problem, release, gpus, hcas, refused: [{path, why, certain}], \
 evidence: [{what, value, source}]}}`; `null` for a node without an answer. With `--sysroot` the one object
 * `explain PROFILE`: `{name, description, source, fabrics, default_for, variables: [{name, value, why, source, file}], \

@@ -28,6 +28,8 @@ checks it and touches no node.
 * Site keys begin with `rdma_`, role keys with their role's name. A variable that is one or two letters off a key is an error that
   names the key; an unknown `rdma_*` is a warning; all other variables belong to others and are let be.
 * Numbers and booleans may come from templates and from INI files, where they are text.
+* `railwright explain KEY` says the same as this page, with `-i` what each host has; `railwright explain host NODE -i DIR` says where each
+  value of a host comes from.
 * Quote PCI addresses, MACs, GUIDs and versions. YAML reads `0000:10:00.0` as the number 600.
 """
 

@@ -109,6 +109,14 @@ def pairs(values: Mapping[str, str]) -> None:
         say(f"  {label}: {value}")
 
 
+def fields(document: Mapping[str, Any]) -> None:
+    """What a name means, a line each; what is empty is left out."""
+    for label, value in document.items():
+        if value not in (None, [], ""):
+            said = ", ".join(value) if isinstance(value, list) else {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+            say(f"{label.replace('_', ' '):12} {said}")
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: int = 2) -> None:
     """A table on stdout. Cells are text; a Text keeps its style."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from railwright.cli import console
+from railwright.cli.explain_names import explain_host, explain_key
 from railwright.cli.nccl import explain as explain_variable
 from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat, Transport, TransportOption
 from railwright.cli.session import judged_inventory
@@ -17,6 +18,12 @@ from railwright.inventories import Given
 from railwright.report.text import value_text
 
 HELP = """Say why a node gets what it gets, by one name. Nothing is changed.
+
+host NODE: each key of the inventory that the host has, its value, the file and line that it comes from, and what else is written and not \
+in force. No node is contacted, here and below.
+
+A key of the inventory (rdma_mtu): what it means; with an inventory what each host has. A check's code (port.flaps): what it judges, and \
+what to do.
 
 gpudirect: the path that the HCAs of each node take to GPU memory (DMA-BUF, nvidia_peermem or nv_peer_mem), why, and why not the others, \
 with every piece of evidence and where it was read. It asks the nodes; with --sysroot a captured tree.
@@ -28,10 +35,13 @@ affinity: how near each GPU of a node is to each HCA, from the PCI tree. It asks
 
 profile: all NCCL profiles; with an inventory what /etc/nccl.conf of each host will hold and where each value comes from. The name of a \
 profile: what it sets and why, what it needs and excludes, and what was corrected against its source; with an inventory what each host \
-gets by it. A variable such as NCCL_IB_TC: what it means to NCCL; with an inventory what each host gets. No node is contacted.
+gets by it. A variable such as NCCL_IB_TC: what it means to NCCL; with an inventory what each host gets.
 
 \b
 Examples:
+  railwright explain host node1 -i mycluster
+  railwright explain rdma_mtu -i mycluster
+  railwright explain port.flaps
   railwright explain gpudirect -i mycluster --limit node1
   railwright explain gpudirect --sysroot capture/node1
   railwright explain speed -i mycluster --nodes 16
@@ -39,43 +49,60 @@ Examples:
   railwright explain scnet
   railwright explain NCCL_IB_TC -i mycluster
 """
-NAME_HELP = "gpudirect, speed, affinity, profile, the name of an NCCL profile (scnet, oci-h100 …), or a variable of NCCL."
+NAME_HELP = ("host, gpudirect, speed, affinity, profile, a key of the inventory, a check's code, the name of an NCCL profile (scnet, "
+             "oci-h100 …), or a variable of NCCL.")
 Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
+Node = Annotated[str | None, typer.Argument(metavar="[NODE]", help="Of explain host: which.", show_default=False)]
+All = Annotated[bool, typer.Option("--all", help="Of explain host: the keys that have their default too.")]
 NODES_HELP = "Of explain speed: the ceilings over so many nodes too."
 Nodes = Annotated[int | None, typer.Option("--nodes", min=2, max=100_000, help=NODES_HELP, show_default=False)]
 NODES = 4
+ASKED = ("gpudirect", "speed", "affinity")  # of nodes or a captured tree; the rest is known without
 ABSENT = "-"
 
 
 def command(
-    name: Name, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: OutputFormat = Format.TEXT,
-    transport: TransportOption = Transport.AUTO, nodes: Nodes = None,
+    name: Name, node: Node = None, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None,
+    form: OutputFormat = Format.TEXT, transport: TransportOption = Transport.AUTO, nodes: Nodes = None, every: All = False,
 ) -> None:  # fmt: skip
-    if name == "speed":
-        from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.explanation import explain_speed
-        from railwright.cli.explain_speed import show_speed
-
-        _of_facts(inventory, limit, sysroot, form, transport, lambda facts: explain_speed(facts, nodes or NODES), show_speed)
-    if name == "affinity" and nodes is None:
-        from railwright.cli.explain_affinity import affinity_of, show_affinity
-
-        _of_facts(inventory, limit, sysroot, form, transport, affinity_of, show_affinity)
-    if nodes is not None:
+    if name != "host" and (node is not None or every):
+        what = "--all is for explain host" if every else "explain takes one name"
+        raise InputError(f"{what}; allowed: railwright explain {node if name == 'profile' and node else name}")
+    if nodes is not None and name != "speed":
         raise InputError(f"--nodes is for explain speed, not for {name}")
-    if name == "gpudirect":
-        from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain
-        from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-
-        def of_tree(tree: str) -> dict[str, Any]:
-            return explain(TreeHost(tree), None)
-
-        raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, of_tree, lambda host: host.explanation,
-                                        show_explanation, transport))
+    if name in ASKED:
+        _asked(name, inventory, limit, sysroot, form, transport, nodes or NODES)
     if sysroot is not None:
         raise InputError(f"--sysroot is for explain gpudirect, speed and affinity; {name} is explained without a node")
     if inventory is None and limit is not None:
         raise InputError("--limit chooses hosts of an inventory: give -i INVENTORY too")
-    _nccl(name, inventory, limit, form)
+    if name == "host":
+        if node is None or inventory is None or limit is not None:
+            raise InputError("explain host takes one host of an inventory; allowed: railwright explain host NODE -i INVENTORY")
+        explain_host(node, inventory, form, every=every)
+    _offline(name, inventory, limit, form)
+
+
+def _asked(
+    name: str, inventory: Given | None, limit: str | None, sysroot: Path | None, form: Format, transport: Transport, nodes: int,
+) -> NoReturn:  # fmt: skip
+    if name == "speed":
+        from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.explanation import explain_speed
+        from railwright.cli.explain_speed import show_speed
+
+        _of_facts(inventory, limit, sysroot, form, transport, lambda facts: explain_speed(facts, nodes), show_speed)
+    if name == "affinity":
+        from railwright.cli.explain_affinity import affinity_of, show_affinity
+
+        _of_facts(inventory, limit, sysroot, form, transport, affinity_of, show_affinity)
+    from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain
+    from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+
+    def of_tree(tree: str) -> dict[str, Any]:
+        return explain(TreeHost(tree), None)
+
+    raise typer.Exit(show_documents("explain", inventory, limit, sysroot, form, of_tree, lambda host: host.explanation,
+                                    show_explanation, transport))
 
 
 def _of_facts(
@@ -114,28 +141,48 @@ LEFT_OUT = "(left out)"
 COLUMNS = ("variable", "value", "from", "why")
 
 
+def _offline(name: str, inventory: Given | None, limit: str | None, form: Format) -> None:
+    """A key, a check, or what is NCCL's."""
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
+    from railwright.explained import check_document, check_named
+
+    row = check_named(name)
+    if name in BY_NAME:
+        explain_key(name, inventory, limit, form)
+    elif row is not None:
+        if inventory is not None:
+            raise InputError(f"{name} is a check's code, which is explained without an inventory")
+        found = check_document(name, row)
+        console.answer(form, found, lambda: console.fields(found))
+    else:
+        _nccl(name, inventory, limit, form)
+
+
 def _nccl(name: str, inventory: Given | None, limit: str | None, form: Format) -> None:
     """``profile``: all of them, or the hosts' own. In capitals: a variable. Else a profile, on the hosts in place of their own."""
-    from railwright.nccl.explain import explanation, profile_document, profile_named
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import nccl_profile
+    from railwright.explained import unknown_name
+    from railwright.nccl.explain import explanation, profile_document
 
-    variable = name.isupper() and "-" not in name
-    if name != "profile" and not variable:
-        profile_named(name)  # refuses what is none
+    variable, profile = name.isupper() and "-" not in name, nccl_profile(name)
+    if name != "profile" and not variable and profile is None:
+        raise unknown_name(name)
     if variable and (inventory is None or not explanation(name)["known"]):
         explain_variable(name, form)
     elif inventory is not None:
         _of_hosts(inventory, limit, None if variable or name == "profile" else name, name if variable else None, form)
-    elif name == "profile":
+    elif profile is None:
         _show_all(form)
     else:
-        found = profile_document(profile_named(name))
+        found = profile_document(profile)
         console.answer(form, found, lambda: _show_profile(found))
 
 
 def _show_all(form: Format) -> None:
-    from railwright.nccl.explain import names, profile_document, profile_named
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES
+    from railwright.nccl.explain import profile_document
 
-    rows = [profile_document(profile_named(item)) for item in names()]
+    rows = [profile_document(item) for item in NCCL_PROFILES]
     cells = [(item["name"], ", ".join(item["fabrics"]), item["description"]) for item in rows]
     console.answer(form, rows, lambda: console.table(("profile", "fabric", "for"), cells))
 

@@ -94,8 +94,6 @@ class Verbs(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in MOVED:
             raise InputError(f"{args[0]} has another name now; allowed: railwright {MOVED[args[0]]}")
-        if args[:2] == ["explain", "profile"] and args[2:] and not args[2].startswith("-"):
-            raise InputError(f"explain takes one name; allowed: railwright explain {args[2]}")
         return super().resolve_command(ctx, args)
 
 

@@ -72,13 +72,7 @@ def explain(variable: Variable, form: OutputFormat = Format.TEXT) -> None:
     from railwright.nccl.explain import explanation
 
     found = explanation(variable)
-    if form is Format.JSON:
-        console.print_json(found)
-    else:
-        for label, value in found.items():
-            if value not in (None, [], ""):
-                shown = ", ".join(value) if isinstance(value, list) else value
-                console.say(f"{label:12} {shown}")
+    console.answer(form, found, lambda: console.fields(found))
     raise typer.Exit(ExitCode.OK if found["known"] else ExitCode.FAILED)
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What NCCL's names mean, for people: a variable, a profile of the catalogue, and what comes of it on a host without asking the host."""
 
-import difflib
 import re
 from typing import Any
 
@@ -11,10 +10,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.pro
     DEFAULT_NCCL,
     GID_INDEX,
     HCA,
-    NCCL_PROFILES,
     SOCKET,
     NcclProfile,
-    nccl_profile,
     origins,
 )
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import (
@@ -26,7 +23,6 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.var
     VERSION,
 )
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import nearest
-from railwright.exitcodes import InputError
 
 
 def explanation(name: str) -> dict[str, Any]:
@@ -54,20 +50,6 @@ def explanation(name: str) -> dict[str, Any]:
 
 ON_THE_NODE = "the catalogue's rule; the node decides"
 OLDER = "where an NCCL before 2.21 is in use, the index that all HCAs of the node share (nccl_gid_index: auto)"
-
-
-def names() -> list[str]:
-    return [row.name for row in NCCL_PROFILES]
-
-
-def profile_named(name: str) -> NcclProfile:
-    """Raises InputError with the nearest names."""
-    found = nccl_profile(name)
-    if found is not None:
-        return found
-    near = difflib.get_close_matches(name.lower(), names(), n=3, cutoff=0.4)
-    nearest = f"nearest: {', '.join(near)}; " if near else ""
-    raise InputError(f"{name}: is no NCCL profile; {nearest}allowed: gpudirect, profile, a variable of NCCL, {', '.join(names())}")
 
 
 def profile_document(row: NcclProfile) -> dict[str, Any]:

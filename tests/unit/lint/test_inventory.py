@@ -45,11 +45,7 @@ def test_group_vars_of_the_working_directory_are_not_the_inventorys(make: Make) 
     Path("group_vars/all.yml").write_text("rdma_mtu: 9000\nno_key_of_ours: 1\n", encoding="utf-8")
     # a process of its own, since Ansible keeps where "." was the first time
     said = subprocess.run([sys.executable, "-m", "railwright", "lint", "-i", str(path)], capture_output=True, text=True, check=False)
-<<<<<<< Updated upstream
     errors = [line for line in said.stdout.splitlines() if ": warning: " not in line]  # of example MACs
-=======
-    errors = [line for line in said.stdout.splitlines() if ": warning: " not in line]
->>>>>>> Stashed changes
     assert errors == ["inv: rdma_mtu: is missing; allowed: 1280 to 9216; 9000 is usual"]
 
 

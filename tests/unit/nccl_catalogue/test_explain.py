@@ -91,7 +91,7 @@ def test_without_a_name_all_are_listed(explain: Explain) -> None:
 def test_an_unknown_name_ends_64_with_the_nearest(name: str, near: str, explain: Explain) -> None:
     code, text, err = explain(name)
     assert (code, text) == (ExitCode.USAGE, "")
-    assert f"{name}: is no NCCL profile; nearest: " in err
+    assert f"{name}: is nothing that explain knows; nearest: " in err
     assert near in err.partition("nearest: ")[2].partition(";")[0]
 
 
