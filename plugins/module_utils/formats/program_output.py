@@ -31,12 +31,6 @@ def one_line(text: str, limit: int = LINE) -> str:
     return words if len(words) <= limit else words[:limit - 1] + "…"
 
 
-def last_line(text: str, limit: int = LINE) -> str:
-    """What a program said last."""
-    lines = [line for line in clean(text).splitlines() if line.strip()]
-    return one_line(lines[-1], limit) if lines else "it said nothing"
-
-
 def tail(text: str, lines: int = TAIL) -> List[str]:
     """The end of a log, a bounded number of bounded lines."""
     found = [line.rstrip() for line in clean(text).splitlines() if line.strip()]

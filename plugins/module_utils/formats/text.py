@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Versions as numbers, lists as people say them, generations of GPUs. Pure."""
+"""Versions as numbers, lists as people say them, last words, generations of GPUs. Pure."""
 
 import re
 from typing import Optional, Sequence, Tuple
@@ -33,3 +33,9 @@ def first_of(names: Sequence[str], limit: int = 8) -> str:
     """``node1, node2`` or, of many, the first and how many more."""
     more = len(names) - limit
     return ", ".join(names[:limit]) + (" and %d more" % more if more > 0 else "")
+
+
+def last_line(text: str, limit: int = 300) -> str:
+    """What a program said last, as one short line."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:limit] if lines else "it said nothing"

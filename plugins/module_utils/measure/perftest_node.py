@@ -15,7 +15,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..errors import RailwrightError
 from ..formats.outside import is_digits, json_object, list_or_empty, mapping, rows, whole
-from ..formats.program_output import last_line
+from ..formats.text import last_line
 from ..host.host import Host
 from ..observe.processes import start_time
 from ..observe.tcp_ports import listening

@@ -7,7 +7,7 @@ They have no word for who drained a node before; a site whose scheduler has one 
 import re
 from typing import List, Mapping, NamedTuple, Sequence, Tuple
 
-from ..formats.program_output import last_line
+from ..formats.text import last_line
 from ..host.host import Host
 from .model import NodeState
 

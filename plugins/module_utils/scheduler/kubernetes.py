@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import mapping, read_json, rows
-from ..formats.program_output import last_line
+from ..formats.text import last_line
 from ..host.host import Host, Result
 from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, not_there, state_of, tool, whose
 

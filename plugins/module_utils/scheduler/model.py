@@ -8,8 +8,7 @@ that it keeps for the node, so that a resumed upgrade knows it, and an operator 
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Pattern, Sequence, Tuple
 
 from ..errors import RailwrightError
-from ..formats.program_output import last_line
-from ..formats.text import first_of
+from ..formats.text import first_of, last_line
 from ..host.host import Host
 
 # available: new work may start. draining: none may, and some still runs. drained: none may, and none runs.

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import whole
-from ..formats.program_output import last_line
+from ..formats.text import last_line
 from ..host.host import Host
 from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, not_there, state_of, tool, whose
 
