@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.inventories import Given, quoted
+from railwright.report.text import ranges
 from railwright.runs import runs_directory, site_name, site_path
 from railwright.writing import make_directories, write_atomic
 
@@ -67,7 +68,7 @@ def fold(names: Iterable[str]) -> str:
     for head, digits, tail in found:
         width = len(digits)
         series.setdefault((head, tail, width if (head, tail, width) in padded else 0), []).append(int(digits))
-    folded = [_folded(head, tail, width, sorted(numbers)) for (head, tail, width), numbers in series.items()]
+    folded = [_folded(head, tail, width, numbers) for (head, tail, width), numbers in series.items()]
     return ",".join(sorted(folded + plain))
 
 
@@ -92,16 +93,8 @@ def _last_number(name: str) -> tuple[str, str, str] | None:
 
 
 def _folded(head: str, tail: str, width: int, numbers: list[int]) -> str:
-    if len(numbers) == 1:
-        return f"{head}{numbers[0]:0{width}d}{tail}"
-    runs: list[tuple[int, int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], number)
-        else:
-            runs.append((number, number))
-    parts = [f"{first:0{width}d}" if first == last else f"{first:0{width}d}-{last:0{width}d}" for first, last in runs]
-    return f"{head}[{','.join(parts)}]{tail}"
+    found = ranges(numbers, width)
+    return f"{head}{found}{tail}" if len(numbers) == 1 else f"{head}[{found}]{tail}"
 
 
 SCHEMA = 1

@@ -6,6 +6,7 @@ and never judged. Judged is the median of both halves over the largest sizes (1 
 """
 
 from collections.abc import Mapping
+from statistics import median
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean, reason
@@ -34,13 +35,9 @@ def judged_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def judged_busbw(rows: list[dict[str, Any]]) -> float | None:
     """GB/s: the median over the judged rows and both halves; None without a figure."""
-    found = sorted(
-        float(half["busbw"]) for row in judged_rows(rows) for half in (row["out_of_place"], row["in_place"])
-        if half is not None and half["busbw"] is not None)
-    if not found:
-        return None
-    middle = len(found) // 2
-    return found[middle] if len(found) % 2 else (found[middle - 1] + found[middle]) / 2
+    found = [float(half["busbw"]) for row in judged_rows(rows) for half in (row["out_of_place"], row["in_place"])
+             if half is not None and half["busbw"] is not None]
+    return median(found) if found else None
 
 
 def wrong_values(parsed: Mapping[str, Any]) -> str | None:

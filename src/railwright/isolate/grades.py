@@ -7,11 +7,12 @@ through: behind a slow leaf its like are the other nodes there.
 
 from collections import defaultdict
 from collections.abc import Iterable
+from statistics import median
 from typing import NamedTuple
 
 from railwright.isolate import texts
 from railwright.isolate.model import Evidence, Finding
-from railwright.isolate.readings import CUT, ONE_WAY, SURE, WHOLE, History, Like, View, likes, median
+from railwright.isolate.readings import CUT, ONE_WAY, SURE, WHOLE, History, Like, View, likes
 
 End = tuple[str, str]  # node, scope
 ENOUGH = 4  # slow measurements that a finding takes: an outlier in 200 does not come four times

@@ -7,12 +7,13 @@ against the next. One good measurement acquits an end; then its path or a flappi
 """
 
 from collections import Counter, defaultdict
+from statistics import median
 from typing import NamedTuple
 
 from railwright.isolate import texts
 from railwright.isolate.grades import ENOUGH, PARTNERS, End, Grade, Grades
 from railwright.isolate.model import Evidence, Finding
-from railwright.isolate.readings import SURE, WHOLE, WINDOW, History, median
+from railwright.isolate.readings import SURE, WHOLE, WINDOW, History
 
 GOOD_IN_A_ROW, GOOD_IN_ALL = 3, 6  # they end the suspicion of a flapping link
 LAST_TRY = 6  # rounds; by then a link that flaps has shown it, or cannot be told from odd figures

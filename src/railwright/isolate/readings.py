@@ -8,6 +8,7 @@ pairs hold a slow end, the figures of the good ones are known. Nobody is blamed 
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
 from railwright.isolate.model import WAYS, Fleet, Result, Round
@@ -102,12 +103,6 @@ def _figure(row: Mapping[str, float]) -> Figure:
     if len(ways) < 2:
         return Figure(value)
     return Figure(value, tuple(way * (value / (min(ways) or 1.0) if "both" in row else 1.0) for way in ways))
-
-
-def median(values: Iterable[float]) -> float:
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def likes(views: Iterable[View]) -> dict[str, Like]:

@@ -3,11 +3,12 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from statistics import median
 from typing import Any
 
 from railwright.isolate.journal import Done
 from railwright.isolate.model import Fleet, Result, Trial
-from railwright.isolate.readings import History, likes, median
+from railwright.isolate.readings import History, likes
 from railwright.isolate.solve import Outcome
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from railwright import documents
 from railwright.report.bench import figure
-from railwright.report.text import markdown_cell, markdown_table
+from railwright.report.text import markdown_cell, markdown_section
 from railwright.runs import Run
 
 Object = dict[str, Any]
@@ -65,8 +65,5 @@ def cases(document: Object) -> Iterator[tuple[str, str, str, str]]:
 
 def section(document: Object) -> list[str]:
     """Of report.md."""
-    lines = ["", "## Burn-in", "", markdown_cell(summary(document))]
-    for title, header, found in (("Rounds", ROUNDS, round_rows(document)), ("Parts", PARTS, part_rows(document))):
-        if found:
-            lines += ["", f"### {title}", "", *markdown_table(header, found)]
-    return lines
+    tables = markdown_section("### Rounds", ROUNDS, round_rows(document)) + markdown_section("### Parts", PARTS, part_rows(document))
+    return ["", "## Burn-in", "", markdown_cell(summary(document)), *tables]

@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.sysfs_valu
 from railwright import documents
 from railwright.isolate.model import rate_text
 from railwright.report.bench import figure
-from railwright.report.text import markdown_cell, markdown_table
+from railwright.report.text import markdown_cell, markdown_section
 from railwright.runs import Run
 
 Object = dict[str, Any]
@@ -123,13 +123,9 @@ def section(document: Object) -> list[str]:
     image = [f"![share of its like, of every pair]({PICTURE}.svg)", "", f"[The same as PNG]({PICTURE}.png); the slowest pairs:", ""]
     findings = [(str(number), row["kind"], row["text"]) for number, row in enumerate(document["findings"], start=1)]
     drained = [(row["node"], row["state"], row["text"] or "-") for row in document["drained"]]
-    for title, header, rows in (
-        ("Findings", ("", "Finding", "What"), findings),
-        ("Measurements behind the findings", ("Finding", "Round", "Partner", "Gb/s", "Its like", ""), evidence_rows(document)),
-        ("Drained", ("Node", "State", "What"), drained),
-        ("Rounds", ("Round", "Pairs", "Seconds", "Failures", "Slowest"), round_rows(document)),
-        ("Pairs", ("Nodes", "Share of its like", "Slowest", "Round"), pair_rows(document)),
-    ):
-        if rows:
-            lines += ["", f"### {title}", "", *(image if title == "Pairs" else []), *markdown_table(header, rows)]
-    return lines
+    evidence = ("Finding", "Round", "Partner", "Gb/s", "Its like", "")
+    lines += markdown_section("### Findings", ("", "Finding", "What"), findings)
+    lines += markdown_section("### Measurements behind the findings", evidence, evidence_rows(document))
+    lines += markdown_section("### Drained", ("Node", "State", "What"), drained)
+    lines += markdown_section("### Rounds", ("Round", "Pairs", "Seconds", "Failures", "Slowest"), round_rows(document))
+    return lines + markdown_section("### Pairs", ("Nodes", "Share of its like", "Slowest", "Round"), pair_rows(document), image)

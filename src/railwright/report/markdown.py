@@ -13,7 +13,7 @@ from railwright.report import isolate as search
 from railwright.report.cases import Case
 from railwright.report.network import bandwidth, counters, reachability
 from railwright.report.plot import Plot
-from railwright.report.text import markdown_cell, markdown_table, short
+from railwright.report.text import markdown_cell, markdown_section, markdown_table, short
 from railwright.runs import Run
 
 LONGEST = 200  # characters of one cell; report.json has the whole text
@@ -42,7 +42,7 @@ def as_markdown(run: Run, cases: list[Case], plots: Sequence[Plot] = ()) -> str:
         chosen = [case for case in cases if case.result == result]
         if chosen:
             title = "Drift" if (result, run.verb) == ("failed", "plan") else TITLES[result]
-            lines += ["", f"## {title} ({len(chosen)})", "", *_cases(chosen)]
+            lines += markdown_section(f"## {title} ({len(chosen)})", CASES, [_case(case) for case in chosen])
     lines += reachability(run.reachability) + bandwidth(run.verdicts) + counters(run.traffic)
     if (found := search.document_of(run)) is not None:
         lines += search.section(found)
@@ -63,10 +63,11 @@ def _nodes(cases: list[Case]) -> list[str]:
     return markdown_table(("Node", *(result.capitalize() for result in ORDER)), rows)
 
 
-def _cases(cases: list[Case]) -> list[str]:
-    texts = [(case.node, case.group, case.name, case.expected, case.found, case.message) for case in cases]
-    header = ("Node", "Check", "What", "Expected", "Found", "Message")
-    return markdown_table(header, [[short(text, LONGEST) for text in row] for row in texts])
+CASES = ("Node", "Check", "What", "Expected", "Found", "Message")
+
+
+def _case(case: Case) -> list[str]:
+    return [short(text, LONGEST) for text in (case.node, case.group, case.name, case.expected, case.found, case.message)]
 
 
 SUMMARY = ("Collective", "Nodes", "Judged busbw GB/s", "Floor GB/s", "Floor from", "Ceiling GB/s", "Complete", "Seconds", "Transport")
@@ -84,8 +85,7 @@ def bench(document: dict[str, Any], plots: Sequence[Plot]) -> list[str]:
     lines += ["", *(f"- not run: {markdown_cell(why)}" for why in document["left_out"])] if document.get("left_out") else []
     for number, run in enumerate(runs):
         lines += ["", f"### {markdown_cell(rows.title(document, run))}", "", *_run(run, pictures.get(number))]
-    affinity = _table(rows.AFFINITY, list(rows.affinity_rows(document)))
-    return lines + (["", "### GPUs and HCAs", *affinity] if affinity else [])
+    return lines + markdown_section("### GPUs and HCAs", rows.AFFINITY, list(rows.affinity_rows(document)))
 
 
 def _summary(document: dict[str, Any], run: dict[str, Any]) -> Sequence[str]:

@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure import cou
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import SEQUENCE
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import CHECK, TOGETHER
 from railwright.report.bench import figure
-from railwright.report.text import markdown_table
+from railwright.report.text import markdown_section, markdown_table
 
 Object = dict[str, Any]
 
@@ -27,7 +27,7 @@ def reachability(document: Object | None) -> list[str]:
     counts = objects(mapping(document).get("rails"))
     if not counts:
         return []
-    lines = ["", "## Rails between nodes", "", *markdown_table(COUNTS, [[figure(row.get(key)) for key in KEYS] for row in counts])]
+    lines = markdown_section("## Rails between nodes", COUNTS, [[figure(row.get(key)) for key in KEYS] for row in counts])
     names = [str(row.get("rail")) for row in counts]
     rows = [row for pair in objects(mapping(document).get("pairs")) for row in _pair(pair, names)]
     if rows:
@@ -112,8 +112,7 @@ def _figure(counts: dict[str, int], name: str) -> str:
 
 def counters(traffic: Iterable[Object]) -> list[str]:
     """The section of report.md; [] without figures."""
-    table = rows(traffic)
-    return ["", "## Counters while traffic ran", "", *markdown_table(HEADER, table)] if table else []
+    return markdown_section("## Counters while traffic ran", HEADER, rows(traffic))
 
 
 BANDWIDTH = ("Node", "Rail", "HCA", "Gb/s alone", "at least", "Gb/s with all rails", "at least")
@@ -130,4 +129,4 @@ def bandwidth(verdicts: Iterable[Object]) -> list[str]:
         return []
     table = [(*place, *(figure(both.get(way, {}).get(key)) for way in ways for key in ("found", "expected")))
              for place, both in sorted(measured.items())]
-    return ["", "## Bandwidth of rails", "", *markdown_table(BANDWIDTH, table)]
+    return markdown_section("## Bandwidth of rails", BANDWIDTH, table)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from ansible_collections.railwright.rdma.plugins.plugin_utils.text import is_shortened, printable, printable_lines, short, value_text
 
 __all__ = [
-    "CLUSTER", "is_shortened", "markdown_cell", "markdown_table", "printable", "printable_lines", "short", "size_text", "value_text",
-    "xml_text",
+    "CLUSTER", "is_shortened", "markdown_cell", "markdown_section", "markdown_table", "printable", "printable_lines", "ranges", "short",
+    "size_text", "value_text", "xml_text",
 ]  # fmt: skip
 
 CLUSTER = "cluster"  # where verdicts about all nodes together go
@@ -32,6 +32,15 @@ def size_text(size: int) -> str:
     return f"{size} B"
 
 
+def ranges(numbers: Iterable[int], width: int = 0) -> str:
+    """``0-2,4-7``: each with at least so many digits."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        first = found.pop()[0] if found and number == found[-1][1] + 1 else number
+        found.append((first, number))
+    return ",".join(f"{first:0{width}d}" if first == last else f"{first:0{width}d}-{last:0{width}d}" for first, last in found)
+
+
 def xml_text(value: object) -> str:
     """Text without the characters that XML cannot hold; the XML writer escapes the rest."""
     return _NOT_XML.sub("\ufffd", str(value))
@@ -46,3 +55,8 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> l
     """The lines of a table; no cell is more than text."""
     escaped = [[markdown_cell(cell) for cell in cells] for cells in (header, *rows)]
     return ["| " + " | ".join(cells) + " |" for cells in (escaped[0], ["---"] * len(header), *escaped[1:])]
+
+
+def markdown_section(title: str, header: Sequence[str], rows: Sequence[Sequence[object]], before: Sequence[str] = ()) -> list[str]:
+    """A heading with its table, behind an empty line; [] without rows. ``title``: with its #. ``before``: lines above the table."""
+    return ["", title, "", *before, *markdown_table(header, rows)] if rows else []

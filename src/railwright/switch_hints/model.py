@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
-from railwright.report.text import printable
+from railwright.report.text import printable, ranges
 
 MTU = 9216  # bytes; what switches carry above the hosts' 9000. EOS ends at 9214
 # Half of the bandwidth for RoCE where the profile says nothing: NVIDIA's RoCE mode (Cumulus and Onyx: DWRR 50 %) and
@@ -74,17 +74,6 @@ class Chain:
             "crowd": self.crowd(default),
             "others": ranges(self.sharing(default)),
         }
-
-
-def ranges(values: list[int]) -> str:
-    """``0-2,4-7``."""
-    groups: list[list[int]] = []
-    for value in sorted(values):
-        if groups and value == groups[-1][-1] + 1:
-            groups[-1].append(value)
-        else:
-            groups.append([value])
-    return ",".join(str(group[0]) if len(group) == 1 else f"{group[0]}-{group[-1]}" for group in groups)
 
 
 @dataclass(frozen=True)
