@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.checks import BY_CODE
+from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, KEYS
 from railwright.cli import console
 from railwright.cli.main import run
