@@ -38,20 +38,22 @@ The verbs stand in groups. Those that judge come in the order in which they dist
 OPTIONS = """
 ## Ansible's options
 
-On every verb that reads an inventory or reaches nodes, with `ansible-playbook`'s names (its second ones too, such as `--key-file`) and meaning.
+On every verb that reads an inventory or reaches nodes, with `ansible-playbook`'s names (its second ones too, such as `--key-file`) \
+and meaning.
 """
 RULES = """
-* `-e` lies over everything, and lint judges with it; a finding names `-e KEY` as its place. A KEY=VALUE is text, as with Ansible: for lists \
-and mappings write YAML or JSON. What is secret belongs into a vaulted FILE, for command lines are seen by all users. An option of the verb's own \
-(`--consent`) lies over `-e`, and a note says so. What a run tells its playbooks itself, such as `rdma_run_id`, is refused. Without an \
-inventory there are `ansible_*` variables only. A run that is resumed needs the same `-e` again.
+* `-e` lies over everything, and lint judges with it; a finding names `-e KEY` as its place. A KEY=VALUE is text, as with Ansible: \
+for lists and mappings write YAML or JSON. What is secret belongs into a vaulted FILE, for command lines are seen by all users. An \
+option of the verb's own (`--consent`) lies over `-e`, and a note says so. What a run tells its playbooks itself, such as \
+`rdma_run_id`, is refused. Without an inventory there are `ansible_*` variables only. A run that is resumed needs the same `-e` \
+again.
 * `-u`, `--private-key` and the passwords of `-k` and `-K` count where the inventory and `-e` (`ansible_user` …) say nothing.
-* Passwords are asked for once, before an inventory is read, on the terminal, even where standard input is a file. They stay in railwright's \
-memory: on no command line, in no environment, log, report or file. Without a terminal the verb ends with 64 and names the option that takes a \
-file. A file may be a script that prints the password, and `<(pass show vault)`.
+* Passwords are asked for once, before an inventory is read, on the terminal, even where standard input is a file. They stay in \
+railwright's memory: on no command line, in no environment, log, report or file. Without a terminal the verb ends with 64 and names \
+the option that takes a file. A file may be a script that prints the password, and `<(pass show vault)`.
 * `-f` with a number is `--forks`, with a word `--format`. railwright's own ssh asks 64 nodes at once where nobody says a number.
-* `--one-line`, of `plan`, `drift`, `validate`, `check` and `watch`, begins each line with the node and one word for what it is: a finding's \
-severity, a verdict's status, `change`, `problem`, `unreachable`, `ok` …
+* `--one-line`, of `plan`, `drift`, `validate`, `check` and `watch`, begins each line with the node and one word for what it is: a \
+finding's severity, a verdict's status, `change`, `problem`, `unreachable`, `ok` …
 
 ```console
 $ railwright plan -i mycluster -i staging -e @tonight.yml -u ops -K --vault-id prod@prompt -f 20
