@@ -77,7 +77,8 @@ class ActionModule(StepAction):
         drains = draining.by_host(named, answer.get("drains"), place.scheduler)
         if drains is None:
             raise AnsibleActionFail(f"the answer of {place.host} is not one about the nodes that it was asked for")
-        left = {"wait": draining.draining(drains), "undrain": draining.returning(drains, str(reason))}.get(mode, [])
+        back = draining.returning(drains, str(reason))
+        left = {"wait": draining.draining(drains), "undrain": back, "open": back}.get(mode, [])
         return {"changed": bool(answer.get("changed")), "drains": drains, "waiting": bool(left) and not self._over(options)}
 
     def _over(self, options: dict[str, Any]) -> bool:
