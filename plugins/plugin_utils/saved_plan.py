@@ -46,4 +46,4 @@ def departure(part: Mapping[str, Any], found: Sequence[Mapping[str, Any]], *, on
         return ""
     if on_the_way:
         return f"came to light on the way and is not in the plan that was agreed to ({said}); plan the node again"
-    return f"the node is no longer as it was when this was planned ({said}); nothing was changed, plan it again"
+    return f"the node is no longer as it was when this was planned ({said}); it is left as it is, plan it again"

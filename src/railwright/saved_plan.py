@@ -78,7 +78,11 @@ def read_plan(path: Path) -> SavedPlan:
 
 
 def _batches(value: Any) -> list[Any]:
-    if not isinstance(value, list) or len(value) != 4 or not all(part is None or isinstance(part, (int, str)) for part in value):
+    kinds = (str, int, int, str)
+    if not isinstance(value, list) or len(value) != len(kinds):
+        raise TypeError("batches")
+    given = [(part, kind) for part, kind in zip(value, kinds, strict=True) if part is not None]
+    if any(type(part) is not kind or (isinstance(part, int) and part < 0) for part, kind in given):
         raise TypeError("batches")
     return value
 

@@ -14,7 +14,7 @@ import typer
 from railwright.cli import console, verdicts
 from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_hosts
 from railwright.cli.options import Areas, Format, Limit, OptionalInventory, OutputFormat, Yes, option
-from railwright.cli.plan import conclusion, planned, save, show_plan
+from railwright.cli.plan import conclusion, known_plan_areas, planned, save, show_plan
 from railwright.cli.rollout import (
     NONE_ASKED,
     Asked,
@@ -75,7 +75,7 @@ def command(
     chosen = inventory or (saved.inventory if saved is not None else None)
     if chosen is None:
         raise InputError("no inventory is named: give -i INVENTORY, or a FILE that `plan -o FILE` has saved")
-    said = Asked(*saved.batches) if saved is not None and not said.given() else said
+    said = asked(*saved.batches) if saved is not None and not said.given() else said
     session = Session("apply", chosen, limit, form)
     if resume:
         _resume(session, consented(consent), yes=yes)
@@ -85,6 +85,7 @@ def command(
     if saved is None:
         work.planned = planned(session, work.areas).hosts
     elif file is not None:
+        known_plan_areas(saved.areas)
         _as_saved(work, saved, file)
     work.make(said, yes=yes)
 

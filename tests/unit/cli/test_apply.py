@@ -183,10 +183,14 @@ def test_a_digest_that_fits_does_not_make_nonsense_a_plan(nodes: Nodes, call: Ca
     file = saved(call)
     document = json.loads(file.read_text())
     document.pop("sha256")
-    document["nodes"]["n1"]["changes"] = [{"key": 7}]
-    file.write_text(json.dumps(document | {"sha256": saved_plan.digest(document)}))
-    ran = call("apply", "friday.plan", "--yes")
-    assert (ran.code, nodes.runs) == (64, []), ran
+    whole = json.loads(json.dumps(document))
+    nonsense = whole["nodes"]["n1"] | {"changes": [{"key": 7}]}
+    for spoilt in ({"nodes": whole["nodes"] | {"n1": nonsense}}, {"batches": ["x", None, None, None]}, {"batches": [None, -1, None, None]},
+                   {"batches": [True, "1", None, 7]}, {"areas": 7}, {"areas": ["x"]}, {"inventory": [7]}, {"nodes": []}):  # fmt: skip
+        other = whole | spoilt
+        file.write_text(json.dumps(other | {"sha256": saved_plan.digest(other)}))
+        ran = call("apply", "friday.plan", "--yes")
+        assert (ran.code, nodes.runs) == (64, []), (spoilt, ran)
     for text in ("", "{", "[]", "7"):
         file.write_text(text)
         assert call("apply", "friday.plan", "--yes").code == 64
