@@ -106,7 +106,7 @@ def linted(count: int, environment: Mapping[str, str], scratch: Path) -> dict[st
         high, low = divmod(host + 1, 250)
         lines += [f"        gpu{host:05d}:", f"          ansible_host: 192.168.{high}.{low}", "          rdma_rails:"]
         mac = f"{host >> 8 & 255:02x}:{host & 255:02x}"
-        lines += [f"            - {{name: rail{rail}, match: {{mac: '02:00:00:{rail:02x}:{mac}'}}, "
+        lines += [f"            - {{name: rail{rail}, match: {{mac: '06:00:00:{rail:02x}:{mac}'}}, "
                   f"address: 10.{rail * 16}.{high}.{low}/12}}" for rail in range(RAILS)]
     (site / "hosts.yml").write_text("\n".join(lines) + "\n", encoding="utf-8")
     lint = told("lint", measure([f"{BIN}/railwright", "lint", "-i", str(site)], environment, scratch))
