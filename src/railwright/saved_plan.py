@@ -18,7 +18,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from railwright import __version__
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
-from railwright.inventories import BETWEEN, Inventories
+from railwright.inventories import Inventories
 from railwright.writing import write_atomic
 
 KIND, SCHEMA = "railwright plan", 1
@@ -115,7 +115,3 @@ def wish_of(spec: Spec, variables: Mapping[str, Any]) -> str:
 def other_wishes(saved: SavedPlan, wishes: Mapping[str, str], names: Sequence[str]) -> list[str]:
     """Of these nodes those for which this inventory says something else than the one that was planned."""
     return [name for name in names if wishes.get(name) != saved.wishes[name]]
-
-
-def named(inventory: Inventories) -> str:
-    return BETWEEN.join(map(str, inventory))

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from railwright import __version__
 from railwright.cli import console, one_line
-from railwright.cli.drift import DriftForm, DriftFormat, Output, expect_writable, junit, print_result
+from railwright.cli.drift import DriftForm, DriftFormat, Output, check_output, expect_writable, junit, print_result
 from railwright.cli.options import option, settings
 from railwright.cli.session import check_configuration, echo, node_document
 from railwright.cli.trees import Sysroot, captured_tree
@@ -53,11 +53,9 @@ def command(
 
     if sum((bool(hosts), sysroot is not None, emit is not None)) > 1:
         raise InputError("HOST, --sysroot and --emit exclude each other: name hosts, a captured tree, or the file to write")
-    if output is not None and form is DriftFormat.TEXT:
-        raise InputError("--output is for --format json, junit or prometheus")
-    if output is not None or emit is not None:
-        expect_writable(output or emit or Path(), "--output" if output else "--emit")
+    check_output(form, output)
     if emit is not None:
+        expect_writable(emit, "--emit")
         from railwright.check import one_file
 
         write_atomic(emit, one_file(), 0o755)

@@ -4,6 +4,7 @@
 import os
 import sys
 from collections import Counter
+from collections.abc import Collection
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -105,12 +106,14 @@ def expect_writable(file: Path, name: str) -> None:
         raise InputError(f"{name} {file}: {file.parent} cannot be written to: permission denied")
 
 
-def known_areas(names: list[str]) -> None:
+def known_areas(names: list[str], allowed: Collection[str] = ()) -> None:
+    """``allowed``: those of drift, where no other ones are given."""
     from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import KNOWN_AREAS
 
-    unknown = [name for name in names if name not in KNOWN_AREAS]
+    allowed = allowed or KNOWN_AREAS
+    unknown = [name for name in names if name not in allowed]
     if unknown:
-        raise InputError(f"--area {unknown[0]}: no such area; allowed: {', '.join(KNOWN_AREAS)}")
+        raise InputError(f"--area {unknown[0]}: no such area; allowed: {', '.join(allowed)}")
 
 
 def _node(host: HostOutcome, seen: dict[str, str], areas: list[str], worst: Severity) -> dict[str, Any]:

@@ -12,13 +12,13 @@ import typer
 
 from railwright.cli import console, one_line
 from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_diffs, show_hosts
-from railwright.cli.drift import expect_writable
+from railwright.cli.drift import expect_writable, known_areas
 from railwright.cli.options import Areas, Format, Limit, OptionalInventory, Transport, TransportOption, option, settings
 from railwright.cli.rollout import Asked, Batch, Canary, MaxFailures, MaxUnavailable, asked, in_batches
 from railwright.cli.session import Conclusion, Session, concluded, require
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
-from railwright.runs import load_run
+from railwright.runs import Run, load_run
 
 HELP = """Show every change that `apply` would make; change nothing.
 
@@ -90,9 +90,7 @@ def planned(session: Session, areas: list[str], transport: Transport = Transport
 def known_plan_areas(areas: list[str]) -> None:
     from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import BY_NAME
 
-    unknown = [name for name in areas if name not in BY_NAME]
-    if unknown:
-        raise InputError(f"--area {unknown[0]}: no such area; allowed: {', '.join(BY_NAME)}")
+    known_areas(areas, BY_NAME)
 
 
 def save(session: Session, path: Path, areas: list[str], outcome: RunOutcome, said: Asked) -> None:
@@ -106,17 +104,12 @@ def save(session: Session, path: Path, areas: list[str], outcome: RunOutcome, sa
 
 
 def _again(name: str, form: PlanFormat, show: Callable[..., None], *, given: bool) -> None:
-    from railwright.saved_plan import hosts_of, read_plan
-
     if given:
         raise InputError("--recorded is a plan that is made already; it does not go with -i, --limit, --area or --output")
-    run = None if Path(name).is_file() else load_run(name)
-    if run is not None and run.verb != "plan":
-        raise InputError(f"--recorded {name}: is a run of {run.verb}; allowed: one of plan, or a file that plan -o has written")
-    outcome = RunOutcome(read_plan(Path(name)).nodes if run is None else hosts_of(run.nodes))
+    outcome, run = _of_file(name) if Path(name).is_file() else _of_run(name)
     end = conclusion(outcome)
     if form is PlanFormat.MARKDOWN:
-        _markdown(run or _as_run(Path(name), end))
+        _markdown(run)
     elif form is PlanFormat.JSON:
         console.print_json({"nodes": end.nodes, "summary": end.summary})
     elif settings.one_line:
@@ -125,17 +118,27 @@ def _again(name: str, form: PlanFormat, show: Callable[..., None], *, given: boo
         show_plan(outcome, end, show)
 
 
-def _as_run(path: Path, end: Conclusion) -> Any:
+def _of_file(name: str) -> tuple[RunOutcome, Run]:
     """A file that was never a run here."""
-    from railwright.runs import Run
-    from railwright.saved_plan import named, read_plan
+    from railwright.saved_plan import read_plan
 
-    saved = read_plan(path)
-    return Run(str(path), "plan", named(saved.inventory), None, saved.created, "", exit_code=int(end.code), nodes=end.nodes,
-               summary=end.summary)  # fmt: skip
+    saved = read_plan(Path(name))
+    outcome = RunOutcome(saved.nodes)
+    end = conclusion(outcome)
+    return outcome, Run(name, "plan", str(saved.inventory), None, saved.created, "", exit_code=int(end.code), nodes=end.nodes,
+                        summary=end.summary)  # fmt: skip
 
 
-def _markdown(run: Any) -> None:
+def _of_run(name: str) -> tuple[RunOutcome, Run]:
+    from railwright.saved_plan import hosts_of
+
+    run = load_run(name)
+    if run.verb != "plan":
+        raise InputError(f"--recorded {name}: is a run of {run.verb}; allowed: one of plan, or a file that plan -o has written")
+    return RunOutcome(hosts_of(run.nodes)), run
+
+
+def _markdown(run: Run) -> None:
     from railwright.report.cases import cases_of
     from railwright.report.markdown import as_markdown
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright remediate``: fix what has drifted, only there, in batches; name everything that is left, with the command for it."""
 
-import re
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from railwright.cli import console
+from railwright.cli import console, rollout
 from railwright.cli.apply import Consent, consented
 from railwright.cli.changes import nodes_line
 from railwright.cli.drift import Severity, Worst, keep_history, known_areas
@@ -15,7 +14,6 @@ from railwright.cli.options import Areas, Format, Inventory, Limit, OutputFormat
 from railwright.cli.session import Conclusion, Session, concluded, heading, require
 from railwright.drift import Asked, Remedy, fold, folded_cell, out_of_scope, remedy
 from railwright.events import HostOutcome, RunOutcome
-from railwright.exitcodes import InputError
 from railwright.inventories import quoted
 
 HELP = """Fix what differs from the inventory: only that, only on the nodes that have it, a batch of nodes at a time.
@@ -34,7 +32,6 @@ Examples:
 
 BATCH_HELP = "How many nodes at a time: a number, or a share of the nodes that have drifted."
 Batch = Annotated[str, typer.Option("--batch", metavar="N[%]", help=BATCH_HELP)]
-BATCH = re.compile(r"[1-9][0-9]{0,5}|(100|[1-9][0-9]?)%", re.ASCII)
 # What became of a node, beside ok, failed and unreachable.
 CLEAN, FIXED, LEFT, BROKEN, WAITING = "no drift", "fixed", "left as it is", "not clean", "not touched"
 
@@ -43,8 +40,7 @@ def command(
     inventory: Inventory, limit: Limit = None, area: Areas = None, severity: Worst = Severity.MINOR, batch: Batch = Asked().batch,
     consent: Consent = None, yes: Yes = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
-    if not BATCH.fullmatch(batch):
-        raise InputError(f"--batch {batch}: allowed: a number from 1 on, or 1% to 100%")
+    rollout.asked(batch, None, None, None)
     known_areas(area or [])
     console.expect_answers("remediate", yes=yes, form=form)
     allowed = consented(consent)

@@ -162,7 +162,7 @@ class Session:
         """By node, the digest of what the inventory wants of it; once it is judged."""
         from railwright.saved_plan import wish_of
 
-        judged = self.judged or self.judge()
+        judged = self.judge()
         return {name: wish_of(spec, judged.inventory.hosts[name]) for name, spec in judged.specs.items()}
 
     def _outdone(self, variables: Iterable[str]) -> None:
