@@ -14,17 +14,16 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partialmethod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.saved_plan import VARIABLE, departure, part_of
 from railwright import saved_plan
-from railwright.cli import console
-from railwright.cli.main import run as railwright
 from railwright.cli.session import Session
 from railwright.events import HostOutcome, RunOutcome
 from railwright.upgrade.journal import read_state, upgrades_directory
+from verb_said import Said, said_by
 
 Object = dict[str, Any]
 NAMES = ("n1", "n2", "n3", "n4")
@@ -82,13 +81,7 @@ class Nodes:
         return host
 
 
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Call = Callable[..., Ran]
+Call = Callable[..., Said]
 
 
 @pytest.fixture
@@ -110,14 +103,8 @@ def site(**values: Any) -> None:
 
 @pytest.fixture
 def call(capfd: pytest.CaptureFixture[str]) -> Call:
-    def command(*words: str) -> Ran:
-        console.out.cache_clear()
-        console.err.cache_clear()
-        capfd.readouterr()
-        code = railwright([*words])
-        console.out.cache_clear()
-        console.err.cache_clear()
-        return Ran(code, *capfd.readouterr())
+    def command(*words: str) -> Said:
+        return said_by(capfd, *words)
 
     return command
 

@@ -14,10 +14,9 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, KEYS
-from railwright.cli import console
-from railwright.cli.main import run
 from railwright.inventory_text import LONG
 from repo import ROOT
+from verb_said import said_by
 
 Explain = Callable[..., tuple[int, str, str]]
 HOSTS = """all:
@@ -46,13 +45,7 @@ def explain(tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
     write({"inv/hosts.yml": HOSTS, "inv/group_vars/all.yml": SITE})
 
     def call(*argv: str) -> tuple[int, str, str]:
-        console.out.cache_clear()  # they hold the streams of the test before
-        console.err.cache_clear()
-        code = run(["explain", *argv])
-        console.out.cache_clear()
-        console.err.cache_clear()
-        said = capfd.readouterr()
-        return int(code), said.out, said.err
+        return said_by(capfd, "explain", *argv)
 
     return call
 

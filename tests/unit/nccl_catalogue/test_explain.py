@@ -12,10 +12,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.nccl import 
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES, nccl_profile
 from profile_trees import Tree
-from railwright.cli import console
-from railwright.cli.main import run
 from railwright.exitcodes import ExitCode
 from railwright.nccl.explain import of_host
+from verb_said import said_by
 
 Explain = Callable[..., tuple[int, str, str]]
 RAILS = 'rdma_rails: [{name: rail0, match: {mac: "02:00:00:00:0%d:00"}, address: 198.51.100.1%d/25}]'
@@ -32,13 +31,7 @@ def explain(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(runner, "run_playbook", started)
 
     def call(*argv: str) -> tuple[int, str, str]:
-        console.out.cache_clear()  # they hold the streams of the test before
-        console.err.cache_clear()
-        code = run(["explain", *argv])
-        console.out.cache_clear()
-        console.err.cache_clear()
-        said = capfd.readouterr()
-        return int(code), said.out, said.err
+        return said_by(capfd, "explain", *argv)
 
     return call
 
