@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 # First of all, as in a real run: what the verbs import is there before Ansible's own importer takes over.
-from railwright.cli import console
-from railwright.cli.main import run as main
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode
 from simulated_cluster import Cluster, Machine, Playing, Switch, drain_of
+from verb_said import said_by
 
 SITE = "rdma_fabric: roce\nrdma_mtu: 9000\nupgrade_scheduler: slurm\nupgrade_max_unavailable: 2\nupgrade_scheduler_host: localhost\n"
 RELEASE = 'name: "2026-11"\npins:\n  rdma_stack_pins: {rdma-core: "52.0-1"}\n'
@@ -80,15 +79,9 @@ def plays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Plays:
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str]) -> Run:
     def command(*arguments: str) -> tuple[int, str, str]:
-        console.out.cache_clear()  # they hold the streams of the test before
-        console.err.cache_clear()
-        capfd.readouterr()
-        code = main(["upgrade", "-i", "inv", "--yes", *arguments])
-        console.out.cache_clear()
-        console.err.cache_clear()
-        said = capfd.readouterr()
+        said = said_by(capfd, "upgrade", "-i", "inv", "--yes", *arguments)
         assert "Traceback" not in said.err
-        return code, said.out, said.err
+        return said
 
     return command
 
