@@ -13,7 +13,7 @@ from typing import Any
 from railwright import __version__
 from railwright.cli import console
 from railwright.cli.options import Format, settings
-from railwright.cli.rollout import NONE_ASKED, Asked, overruled
+from railwright.cli.rollout import NONE_ASKED, Asked, left_of, overruled
 from railwright.cli.session import Conclusion, Session, complete, echo, findings_document, node_document
 from railwright.cli.upgrade import show_inspection, show_upgrade
 from railwright.events import Echo, Listener, RunOutcome
@@ -223,7 +223,7 @@ def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) ->
     rules = site.site.rules
     was_ready = state.ready
     if was_ready:
-        left = sum(node.state != "done" for node in state.nodes.values())
+        left = len(left_of(state))
         console.agree(f"Go on with the upgrade to {state.head['release']}, {left} of {console.count(len(state.nodes), 'node')} left?",
                       yes=request.yes)  # fmt: skip
     elif (code := _inspect(request, journal, executor, site, tell)) is not None:
