@@ -125,6 +125,10 @@ bench-scale: $(INSTALLED) ## what a drift of 1,000 loopback nodes costs the cont
 bench-top: $(INSTALLED) ## what `top` with 200 nodes that are not there costs the controller a second: build/bench/top.json
 	@$(BIN)/python -m tests.bench.top $(ARGS)
 
+.PHONY: bench-agent
+bench-agent: $(INSTALLED) ## what the agent costs a node with eight GPUs in an hour: build/bench/agent.json
+	@$(BIN)/python -m tests.bench.agent $(ARGS)
+
 .PHONY: bench-isolate
 bench-isolate: $(INSTALLED) ## how many rounds the search for slow parts takes in 2,000 drawn clusters: build/bench/isolate.json
 	@$(BIN)/python -m tests.bench.isolate $(ARGS)
