@@ -12,6 +12,9 @@ import json
 import time
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import Mpi
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import LoadableNccl
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched
 from node_trees import FACTS
 
 FACTS = json.loads((FACTS / "rxe.json").read_text())
@@ -49,13 +52,13 @@ RAIL = {"name": "rail0", "label": "rail0 (eth1)", "address": "198.18.0.1", "mtu"
         "gid_index": 1, "gid_needed": True, "rdma_cm": False, "exchange": "192.0.2.1"}
 LEASE = {"run": "playbook-pins", "controller": "c", "user": "u", "since": "2026-01-01T00:00:00Z", "step": "preflight"}
 CUDA = {"host": "n", "rank": 0, "devices": [["NVIDIA H200", "0000:1b:00.0", 150754820096]], "error": None, "cuda": "13.0", "nccl": "2.30.7"}
-WATCHED = {"rail": "rail0 (eth1)", "hca": "mlx5_0", "port": 1, "driver": "mlx5_core", "netdevs": ["eth1"]}
+WATCHED = Watched("rail0 (eth1)", "mlx5_0", 1, "mlx5_core", ("eth1",))._asdict() | {"netdevs": ["eth1"]}
 SEEN = {
     "node": "n", "hostname": "n", "user": "mpi", "python": "/usr/bin/python3", "directory": "/opt/nccl-tests",
     "libraries": ["/opt/nccl/lib"], "interface": {"name": "eth0", "networks": ["192.0.2.0/24"]}, "cuda": CUDA, "driver": "580.65.06",
-    "nccl": [{"path": "/opt/nccl/lib/libnccl.so.2", "version": "2.30.7", "origin": "named", "cuda": "13.0"}], "nccl_conf": ["NCCL_DEBUG"],
+    "nccl": [LoadableNccl("/opt/nccl/lib/libnccl.so.2", "2.30.7", "named")._asdict()], "nccl_conf": ["NCCL_DEBUG"],
     "net_plugins": ["/usr/lib/libnccl-net.so"],
-    "mpi": [{"kind": "openmpi4", "version": "4.1.4", "prefix": "/usr", "mpirun": "/usr/bin/mpirun"}],
+    "mpi": [Mpi("openmpi4", "4.1.4", "/usr", "/usr/bin/mpirun")._asdict()],
     "slurm": {"srun": None, "sinfo": None, "scancel": None},
     "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": SHA, "json": True, "problem": None}],
     "affinity": [{"gpu": "0000:1b:00.0", "hca": "mlx5_0", "port": 1, "path": "PIX", "near": True}], "verdicts": [VERDICT], "problems": [],

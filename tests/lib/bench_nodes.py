@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import Mpi
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl_libraries import LoadableNccl
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 
 H200 = 150754820096
-OPENMPI = {"kind": "openmpi4", "version": "4.1.4", "prefix": "/usr", "mpirun": "/usr/bin/mpirun"}
+OPENMPI = Mpi("openmpi4", "4.1.4", "/usr", "/usr/bin/mpirun")._asdict()
 
 
 def wishes(**keys: Any) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def seen(name: str, gpus: int = 8, **said: Any) -> dict[str, Any]:
         "node": name, "hostname": f"{name}.example.com", "user": "mpi", "python": "/usr/bin/python3", "directory": "/opt/nccl-tests",
         "libraries": ["/opt/nccl/lib"], "interface": {"name": "eth0", "networks": ["192.0.2.0/24"]},
         "cuda": {"host": name, "rank": None, "devices": devices, "error": error, "cuda": "13.0", "nccl": None}, "driver": "580.65.06",
-        "nccl": [{"path": "/opt/nccl/lib/libnccl.so.2", "version": "2.30.7", "origin": "named", "cuda": "13.0"}], "nccl_conf": [],
+        "nccl": [LoadableNccl("/opt/nccl/lib/libnccl.so.2", "2.30.7", "named")._asdict()], "nccl_conf": [],
         "net_plugins": [],
         "mpi": [OPENMPI],
         "slurm": {"srun": None, "sinfo": None, "scancel": None},

@@ -133,7 +133,7 @@ INTERFACE = maybe({"name": WORD, "networks": [NETWORK]})
 WATCHED = {"rail": str, "hca": NAME, "port": int, "driver": TEXT, "netdevs": [NAME]}
 SEEN = {
     "node": str, "hostname": WORD, "user": NAME, "python": COMMAND, "directory": COMMAND, "libraries": [PATH], "interface": INTERFACE,
-    "cuda": DEVICE, "driver": TEXT, "nccl": [{"path": PATH, "version": TEXT, "origin": str, "cuda": TEXT}], "nccl_conf": [str],
+    "cuda": DEVICE, "driver": TEXT, "nccl": [{"path": PATH, "version": TEXT, "origin": str}], "nccl_conf": [str],
     "net_plugins": [str], "mpi": [{"kind": Choice("openmpi4", "openmpi5", "mpich"), "version": str, "prefix": COMMAND, "mpirun": COMMAND}],
     "slurm": Map(maybe(COMMAND)),
     "programs": [{"name": PROGRAM, "path": PATH, "sha256": maybe(SHA256), "json": bool, "problem": TEXT}],
