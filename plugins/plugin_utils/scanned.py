@@ -6,7 +6,7 @@ They have passed the gate. A node without one is asked by the task itself, as ev
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,13 @@ def kept_answer(variables: Mapping[str, Any], variable: str = VARIABLE, *, once:
     except OSError:
         return None
     return dict(json.loads(text))
+
+
+def kept_texts(directory: Path, nodes: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """For another machine: the name and the text of each of these nodes' files."""
+    for file in (_file(directory, node) for node in nodes):
+        if file.exists():
+            yield file.name, file.read_text(encoding="utf-8")
 
 
 def _file(directory: Path, node: str) -> Path:

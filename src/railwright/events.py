@@ -97,6 +97,7 @@ class RunOutcome:
         self.verdicts += other.verdicts
         self.traffic += other.traffic
         self.reachability = other.reachability or self.reachability
+        self.bench, self.ddp = other.bench or self.bench, other.ddp or self.ddp
 
 
 @dataclass(frozen=True)

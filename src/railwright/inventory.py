@@ -62,7 +62,7 @@ class Untemplated:
 
 
 class Connections(Mapping[str, Mapping[str, Any]]):
-    """For each host the variables that decide how it is reached, as plain values. Read when asked for: most verbs never do."""
+    """Variables of each host that are read when they are asked for: most verbs never do."""
 
     def __init__(self, hosts: Mapping[str, Any], read: Callable[[str], Mapping[str, Any]]) -> None:
         self._hosts, self._read = hosts, read
@@ -89,9 +89,10 @@ class Inventory:
     groups: Mapping[str, tuple[str, ...]]  # every group with all its hosts, limited or not
     membership: Mapping[str, tuple[str, ...]]  # host: its groups in Ansible's order of rising precedence
     index: Index
-    connection: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any host: its ansible_* variables, or Untemplated
+    connection: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any host: its ansible_* as plain values, or Untemplated
     lineage: Mapping[str, tuple[int, frozenset[str]]] = field(default_factory=dict)  # group: its priority, and the groups above it
     options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
+    raw: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any host: all its variables as they are written, a vault's closed
 
     def origin(self, host: str, key: str) -> Origin | None:
         """File and line of a host's key, or of the deepest written part of ``rdma_rails[1].match.mac``; none of what an option says."""
@@ -169,8 +170,13 @@ def _load(path: Inventories, limit: str | None, index: Index, secrets: list[Any]
         with compiled_once(), _quiet():
             return variables.connection(by_name[name], lambda error: Untemplated(_one_line(error)))
 
+    def read_raw(name: str) -> dict[str, Any]:
+        with _quiet():
+            return variables.raw(by_name[name])
+
     options = {key: f"-e {key}" for key in extra}
-    return Inventory(path, limit, values, groups, membership, index, Connections(by_name, read), lineage, options), manager
+    connections, raw = Connections(by_name, read), Connections(by_name, read_raw)
+    return Inventory(path, limit, values, groups, membership, index, connections, lineage, options, raw), manager
 
 
 def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:

@@ -189,6 +189,12 @@ class Variables:
             return Groups(groups.membership, {}, frozenset()), self._all.get_vars(host=host)
         return groups, own
 
+    def raw(self, host: Any) -> dict[str, Any]:
+        """All that the inventory says of it, without what Ansible says itself."""
+        groups, own = self.split(host)
+        magic = self._magic | {*host.get_magic_vars(), "inventory_file", "inventory_dir"}
+        return {str(name): value for name, value in {**groups.raw, **own}.items() if name not in magic and name not in FACTS}
+
     def _of_groups(self, host: Any) -> Groups:
         same = tuple(map(id, host.groups))
         if same not in self._groups:

@@ -3,7 +3,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -71,6 +71,7 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
     managed = tuple(inventory.groups.get(GROUP, ()))
     everybody = tuple(inventory.groups.get("all", ()))
     known, present = frozenset(managed), frozenset(everybody)
+    regions: dict[str, tuple[str, Spec]] = {}
     for host, spec in specs.items():
         for index, name in enumerate(spec["upgrade_canary"]):
             if name not in known:
@@ -81,6 +82,7 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
                 said = f"is no group{did_you_mean(name, tuple(inventory.groups))}"
                 said = "has no host of group rdma" if name in inventory.groups else said
                 found.append(Finding(host, f"rdma_leaves[{index}]", name, said, "groups of the inventory, each with nodes", "error"))
+        found += region_findings(host, spec, known, everybody, regions)
         asked = spec["nccl_tests_slurm_host"]
         if asked is not None and asked not in known:
             said = f"is no host of group {GROUP}, so no run has it{did_you_mean(asked, managed)}"
@@ -89,6 +91,27 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
         if spec["upgrade_scheduler"] != "none" and asked != CONTROLLER and asked not in present:
             said = f"is no host of the inventory{did_you_mean(asked, everybody)}"
             found.append(Finding(host, "upgrade_scheduler_host", asked, said, "a host of the inventory, or localhost", "error"))
+    return found
+
+
+OF_REGION = ("region_worker", "region_python", "region_patience")
+
+
+def region_findings(
+    host: str, spec: Spec, managed: Collection[str], everybody: Sequence[str], regions: dict[str, tuple[str, Spec]]
+) -> list[Finding]:  # fmt: skip
+    """Of one host: a region has one worker, which is no node. ``regions``: the first host of each that was seen."""
+    if spec["region"] is None:
+        return []
+    first, other = regions.setdefault(spec["region"], (host, spec))
+    found = [Finding(host, f"rdma_{key}", spec[key], f"is {other[key]} on {first}, of the same region", "one value for a region", "error")
+             for key in OF_REGION if spec[key] != other[key]]  # fmt: skip
+    worker = spec["region_worker"]
+    said = "" if worker in everybody else f"is no host of the inventory{did_you_mean(str(worker), tuple(everybody))}"
+    said = f"is a node of group {GROUP}, and restarts as one" if worker in managed else said
+    said = "is missing, and rdma_region is set" if worker is None else said
+    if said:
+        found.append(Finding(host, "rdma_region_worker", worker, said, f"a host of the inventory outside of group {GROUP}", "error"))
     return found
 
 
@@ -103,7 +126,7 @@ BY_SSH = ("ssh", "smart", "paramiko", "paramiko_ssh", "ansible.builtin.ssh", "an
 
 def ways(inventory: Inventory) -> tuple[dict[str, str], list[Finding]]:
     """The address that each host is reached at over ssh, and hosts that are one machine by it: each change would be made twice."""
-    found: dict[tuple[str, str], str] = {}
+    found: dict[tuple[str, str, Any], str] = {}
     reach: dict[str, str] = {}
     twice: list[Finding] = []
     shared: dict[int, tuple[str | None, str]] = {}  # of the groups of a host: the same of those that say no more than their address
@@ -125,7 +148,7 @@ def ways(inventory: Inventory) -> tuple[dict[str, str], list[Finding]]:
         reach[host] = address
         if (wrong := no_address(address)) is not None:
             twice.append(Finding(host, "ansible_host", address, *wrong, "error"))
-        first = found.setdefault((address, rest), host)
+        first = found.setdefault((address, rest, values.get("rdma_region")), host)  # behind another worker it is another machine
         if first != host:
             key = next((name for name in ("ansible_host", "ansible_ssh_host", "ansible_port") if values.get(name)), "ansible_host")
             said = f"is the address and port of {first} too: both would be one machine"

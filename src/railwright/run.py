@@ -17,20 +17,24 @@ import re
 import shlex
 import signal
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansible_runner.interface import init_runner
 
 from railwright.ansible_env import NAMESPACE, ansible_environment
-from railwright.events import Collector, Echo, Listener, RunOutcome
+from railwright.events import Collector, Echo, Listener, RunOutcome, Update
 from railwright.exitcodes import InputError, RunError
 from railwright.given import given
 from railwright.inventories import Given, inventories
+
+if TYPE_CHECKING:
+    from railwright.regions import Regions
 
 GRACE_SECONDS = 5.0
 
@@ -128,16 +132,55 @@ NO_HOSTS = ("leaves us with no hosts to target", "no hosts matched", "Could not 
 
 def run_playbook(
     playbook: str, inventory: Given, limit: str | None = None, extra_vars: Mapping[str, Any] | None = None,
-    listener: Listener | None = None, echo: Echo | None = None, nodes: Sequence[str] | None = None,
+    listener: Listener | None = None, echo: Echo | None = None, nodes: Sequence[str] | None = None, regions: "Regions | None" = None,
 ) -> RunOutcome:  # fmt: skip
-    """Run ``railwright.rdma.<playbook>``, on these nodes alone if they are given. Raises InputError or RunError when no host was reached
-    at all, KeyboardInterrupt when the operator stopped it."""
-    collector = Collector(listener, echo)
-    with tempfile.TemporaryDirectory(prefix="railwright-") as private, stoppable() as stop:
+    """Run ``railwright.rdma.<playbook>``, on these nodes alone if they are given; on those of a region (``nodes`` names them) by its
+    worker. Raises InputError or RunError when no host was reached at all, KeyboardInterrupt when the operator stopped it."""
+    variables = dict(extra_vars or {})
+    chosen = regions.of(nodes) if regions is not None and nodes is not None else []
+    if regions is None or not chosen:
+        with stoppable() as stop:
+            return _run_here(playbook, inventory, limit, variables, Collector(listener, echo), nodes, stop)
+    away = {name for region in chosen for name in region.nodes}
+    here = [name for name in nodes or () if name not in away]
+    tell, passwords = one_at_a_time(listener), {pattern.pattern: text for pattern, text in answers().items()}
+    found = RunOutcome(finished=True)
+    with stoppable() as stop:
+        with regions.running(chosen, f"{NAMESPACE}.{playbook}", variables, passwords, lambda: Collector(tell, echo), stop) as jobs:
+            if here:
+                found = _run_here(playbook, inventory, limit, variables, Collector(tell, echo), here, stop)
+        if stop.asked:
+            raise KeyboardInterrupt
+    for job in jobs:
+        found.add(job.outcome())
+    if listener is not None:
+        listener(Update("end"))
+    return found
+
+
+def one_at_a_time(listener: Listener | None) -> Listener | None:
+    """Each region tells its progress from a thread of its own, and none of them the end of all."""
+    if listener is None:
+        return None
+    lock = threading.Lock()
+
+    def tell(update: Update) -> None:
+        with lock:
+            if update.kind != "end":
+                listener(update)
+
+    return tell
+
+
+def _run_here(
+    playbook: str, inventory: Given, limit: str | None, variables: dict[str, Any], collector: Collector, nodes: Sequence[str] | None,
+    stop: Stop,
+) -> RunOutcome:  # fmt: skip
+    with tempfile.TemporaryDirectory(prefix="railwright-") as private:
         if nodes is not None:
             (Path(private) / "nodes").write_text("\n".join(nodes) + "\n", encoding="utf-8")
             limit = f"@{private}/nodes"
-        status = _run(Path(private), f"{NAMESPACE}.{playbook}", inventory, limit, dict(extra_vars or {}), collector, stop)
+        status = _run(Path(private), f"{NAMESPACE}.{playbook}", inventory, limit, variables, collector, stop)
     outcome = collector.finish()
     outcome.canceled = status == "canceled" or stop.asked
     if outcome.canceled:

@@ -47,8 +47,8 @@ class Keys:
         "nccl_tests_inspector", "nccl_tests_nfs", "nccl_tests_path", "nccl_tests_slurm_host", "nccl_tests_user",
         "nccl_tests_version", "nccl_version", "nccl_wheel_index", "pci_tuning_isolated_cpus",
         "rdma_stack_profile", "rdma_stack_repository_fingerprint", "rdma_stack_repository_key_url",
-        "rdma_stack_repository_url", "rdma_stack_version", "ssh_mesh_user", "upgrade_failure_domain",
-        "upgrade_node_name"]) -> Optional[str]: ...
+        "rdma_stack_repository_url", "rdma_stack_version", "region", "region_worker", "ssh_mesh_user",
+        "upgrade_failure_domain", "upgrade_node_name"]) -> Optional[str]: ...
     @overload
     def __getitem__(self, key: Literal[
         "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "ddp_benchmark_repeatable",
@@ -66,7 +66,7 @@ class Keys:
         "ddp_benchmark_timeout_s", "ddp_benchmark_warmup", "drain_leaf_most", "drain_most",
         "erdma_route_metric", "host_tuning_nofile", "mtu", "nccl_tests_factor", "pci_tuning_max_read_request",
         "preflight_max_clock_skew_s", "preflight_min_free_mb", "rdma_stack_lock_wait_s", "reboot_timeout_s",
-        "ssh_mesh_generation", "upgrade_drain_timeout_s", "validate_perftest_iterations",
+        "region_patience", "ssh_mesh_generation", "upgrade_drain_timeout_s", "validate_perftest_iterations",
         "validate_perftest_message_bytes", "validate_perftest_qps", "validate_perftest_seconds",
         "validate_ping_peers", "validate_port", "validate_timeout_s"]) -> int: ...
     @overload
@@ -81,8 +81,8 @@ class Keys:
         "nccl_tests_purpose", "nccl_tests_ranks", "network_backend", "network_ipoib_mode",
         "network_source_routing", "pci_tuning_acs", "pci_tuning_iommu", "pci_tuning_preemption",
         "pci_tuning_relaxed_ordering", "preflight_python_package", "qos_profile", "rdma_stack",
-        "rdma_stack_activation", "rdma_stack_packages_state", "roce_qos_backend", "roce_qos_dcbx", "site_bench",
-        "ssh_mesh_state", "upgrade_gate", "upgrade_max_unavailable", "upgrade_reboot", "upgrade_scheduler",
-        "upgrade_scheduler_host"]) -> str: ...
+        "rdma_stack_activation", "rdma_stack_packages_state", "region_python", "roce_qos_backend",
+        "roce_qos_dcbx", "site_bench", "ssh_mesh_state", "upgrade_gate", "upgrade_max_unavailable",
+        "upgrade_reboot", "upgrade_scheduler", "upgrade_scheduler_host"]) -> str: ...
     @overload
     def __getitem__(self, key: str) -> Any: ...

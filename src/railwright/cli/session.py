@@ -23,6 +23,7 @@ import typer
 from railwright import __version__
 from railwright.cli import console
 from railwright.cli.options import Format, Transport, settings
+from railwright.cli.regional import regions_of
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import BY_STATUS, ExitCode, InputError, combine
 from railwright.inventories import Given, Inventories, inventories
@@ -79,12 +80,14 @@ class Session:
         if self.nodes is None:
             self.judge()
         only = self.only if only is None else only
-        if only is None and parts(self.limit):  # not all of it is a pattern of Ansible's
+        regions = regions_of(self.judge(), playbook, self.verb)
+        if only is None and (parts(self.limit) or regions is not None):  # not all of it is a pattern of Ansible's, or they go apart
             only = self.nodes
         variables = {"rdma_run_id": self.id, **(extra_vars or {})}
         self._outdone(variables)
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
-            outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, echo if settings.debug else None, only)
+            said = echo if settings.debug else None
+            outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, said, only, regions)
         complete(outcome, self.nodes or [] if only is None else only)
         return self._excused(outcome)
 

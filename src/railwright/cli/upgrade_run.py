@@ -13,6 +13,7 @@ from typing import Any
 from railwright import __version__
 from railwright.cli import console
 from railwright.cli.options import Format, settings
+from railwright.cli.regional import regions_of
 from railwright.cli.rollout import NONE_ASKED, Asked, left_of, overruled
 from railwright.cli.session import Conclusion, Session, complete, echo, findings_document, node_document
 from railwright.cli.upgrade import show_inspection, show_upgrade
@@ -22,6 +23,7 @@ from railwright.inventories import Given, Inventories, quoted
 from railwright.inventory import GROUP, Inventory
 from railwright.limits import settled
 from railwright.progress import elapsed_text, shown
+from railwright.regions import Regions
 from railwright.run import run_playbook
 from railwright.runs import site_path
 from railwright.upgrade.engine import Engine
@@ -43,8 +45,10 @@ class Playbooks:
     """``variables``: of every step; ``pins``: of those that know the release."""
 
     def __init__(
-        self, inventory: Given, variables: Mapping[str, Any], pins: Mapping[str, Any], shown: Shown, echo: Echo | None = None
-    ) -> None:
+        self, inventory: Given, variables: Mapping[str, Any], pins: Mapping[str, Any], shown: Shown, echo: Echo | None = None,
+        regions: Regions | None = None,
+    ) -> None:  # fmt: skip
+        self._regions = regions
         self._inventory, self._variables, self._pins = inventory, dict(variables), dict(pins)
         self._shown, self._echo = shown, echo
 
@@ -56,7 +60,7 @@ class Playbooks:
         if playbook == "upgrade_step":
             given["rdma_upgrade_step"] = TASKS.get(step, step)
         with self._shown(step) as listener:
-            return run_playbook(playbook, self._inventory, ",".join(nodes), given, listener, self._echo)
+            return run_playbook(playbook, self._inventory, None, given, listener, self._echo, nodes, self._regions)
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class Judged:
     pins: dict[str, Any]  # as extra variables: a mapping with what the inventory's own says beside it
     consent: dict[str, Any]  # the same, where --consent was given
     site: Site
+    regions: Regions | None
 
 
 def judge_pins(
@@ -92,7 +97,7 @@ def judge_pins(
     merged = {key: found.variables[key] for key in pins}
     site = site_of(found.specs, len(found.inventory.groups[GROUP]))
     rules = overruled(site.rules, said, ordered(list(found.inventory.hosts), site.rules))
-    return Judged(session, found.inventory, merged, given, site._replace(rules=rules))
+    return Judged(session, found.inventory, merged, given, site._replace(rules=rules), regions_of(found))
 
 
 def given_release(request: Request) -> Release:
@@ -135,7 +140,7 @@ def dry_run(request: Request) -> ExitCode:
     names = ordered(list(site.inventory.hosts), site.site.rules)
     _tell, shows = _progress()
     base = _base(session.id, release.name) | site.consent | {"rdma_upgrade_dry": True}
-    run = Playbooks(session.inventory, base, site.pins, shows, echo if settings.debug else None)
+    run = Playbooks(session.inventory, base, site.pins, shows, echo if settings.debug else None, site.regions)
     outcome = run.execute("preflight", names, {})
     complete(outcome, names)
     found = inspection_of(names, outcome)
@@ -219,7 +224,7 @@ def _go(request: Request, site: Judged, journal: Journal, *, take_over: bool) ->
     session.id = state.run
     tell, shows = _progress()
     base = _base(state.run, state.head["release"]) | ({"rdma_upgrade_take_over": True} if take_over else {})
-    executor = Playbooks(session.inventory, base | site.consent, site.pins, shows, echo if settings.debug else None)
+    executor = Playbooks(session.inventory, base | site.consent, site.pins, shows, echo if settings.debug else None, site.regions)
     rules = site.site.rules
     was_ready = state.ready
     if was_ready:

@@ -120,6 +120,17 @@ def _class(variables: Mapping[str, Any]) -> _Class:
     return _Class(arguments, None if password is None else str(password), become, interpreter)
 
 
+def ssh_words(variables: Mapping[str, Any]) -> tuple[tuple[str, ...], str | None]:
+    """(arguments, the address where the host is not called by its name) for OpenSSH's own client. Raises ByAnsible, also for a host that
+    wants a password."""
+    if lost := next((f"{name}: {value.why}" for name, value in variables.items() if hasattr(value, "why")), None):
+        raise ByAnsible(lost)
+    found = _class({name: value for name, value in variables.items() if name not in HOST and name.startswith("ansible_")})
+    if found.password is not None:
+        raise ByAnsible("it has a password")
+    return found.arguments, next((str(variables[name]) for name in HOST if variables.get(name) is not None), None)
+
+
 @cache
 def password_in(file: str) -> str:
     """Of a file or a script, as Ansible has it, asked once. Raises AnsibleError."""

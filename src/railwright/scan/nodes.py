@@ -39,6 +39,8 @@ def scan_inventory(
     nodes = []
     for node in nodes_of(inventory, judged.specs):
         why = next((f"{name}: {value.why}" for name, value in node.variables.items() if isinstance(value, Untemplated)), None)
+        if node.spec["region"] is not None:
+            why = f"region {node.spec['region']}"
         if why is not None:
             reasons[node.name] = why
         else:

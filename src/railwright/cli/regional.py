@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which nodes of a run a worker reaches; what they are handed to is slow to import, and most sites have no region."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from railwright.exitcodes import InputError
+
+if TYPE_CHECKING:
+    from railwright.cli.session import Judged
+    from railwright.regions import Regions
+
+JOINT = ("nccl_tests", "ddp_benchmark")  # playbooks whose nodes work together
+
+
+def regions_of(judged: Judged, playbook: str = "", verb: str = "") -> Regions | None:
+    """None where no node is in one. Raises InputError for nodes in several places that are to work together."""
+    names = {spec["region"] for spec in judged.specs.values()}
+    if names <= {None}:
+        return None
+    if playbook in JOINT and len(names) > 1:
+        places = ", ".join(sorted(name or "the controller's" for name in names))
+        raise InputError(f"{verb}: measures nodes against each other, these are in several regions ({places}); allowed: a --limit of one")
+    from railwright.regions import Regions
+
+    return Regions(judged.inventory, judged.specs)

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a region's worker is sent: its own nodes with all that the inventory says of them, and nothing of anybody else."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ansible.parsing.vault import VaultLib, VaultSecret
+
+from ansible_collections.railwright.rdma.plugins.plugin_utils import saved_plan, scanned
+from railwright import __version__, region_worker
+from railwright.given import given
+from railwright.inventory import load_inventory
+from railwright.lint import judge_with_specs
+from railwright.region_worker import JOB, read_job
+from railwright.regions import Region, Regions
+
+SECRET = VaultSecret(b"open sesame")
+HOSTS = """
+all:
+  hosts:
+    bastion: {ansible_host: 192.0.2.1, ansible_user: jump}
+    slurm: {ansible_host: 192.0.2.2, token: of-slurm}
+  children:
+    rack1: {hosts: {e1: {}, w1: {}}}
+    rdma:
+      vars: {rdma_fabric: roce, rdma_mtu: 9000, rdma_rails: [], upgrade_scheduler: slurm, upgrade_scheduler_host: slurm}
+      children:
+        east:
+          hosts:
+            e1: {token: of-e1, named: "{{ token }}-{{ inventory_hostname }}", closed: !vault VAULT}
+            e2: {token: of-e2}
+          vars: {rdma_region: east, rdma_region_worker: bastion}
+        west:
+          hosts: {w1: {token: of-w1}}
+          vars: {rdma_region: west, rdma_region_worker: bastion}
+        here: {hosts: {h1: {token: of-h1}}}
+"""
+
+
+@pytest.fixture
+def regions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Regions:
+    (tmp_path / "password").write_bytes(SECRET.bytes)
+    monkeypatch.setattr(given, "vault_files", (str(tmp_path / "password"),))
+    closed = VaultLib([("default", SECRET)]).encrypt("what was closed", SECRET).decode()
+    text = HOSTS.replace("VAULT", json.dumps(closed))
+    (tmp_path / "hosts.yml").write_text(text, encoding="utf-8")
+    inventory = load_inventory(tmp_path / "hosts.yml")
+    findings, specs = judge_with_specs(inventory)
+    assert [str(finding) for finding in findings if finding.severity == "error"] == []
+    return Regions(inventory, specs)
+
+
+def sent(regions: Regions, nodes: list[str], **variables: Any) -> tuple[Region, Any, dict[str, Any], bytes]:
+    """(the region, the job's first line, ansible-runner's arguments, all of it)"""
+    (region,) = regions.of(nodes)
+    data = regions.job(region, "railwright.rdma.drift", variables, {"^SSH password: $": "of-ssh"})
+    stream = io.BytesIO(data)
+    job = read_job(stream)
+    lines = stream.read().splitlines()
+    assert yaml.safe_load(lines[-1]) == {"eof": True}
+    return region, job, yaml.safe_load(lines[0])["kwargs"], data
+
+
+def test_nodes_go_to_the_regions_that_they_are_in(regions: Regions) -> None:
+    found = regions.of(["e1", "h1", "w1", "e2"])
+    assert [(region.name, region.worker, region.nodes) for region in found] == [
+        ("east", "bastion", ("e1", "e2")), ("west", "bastion", ("w1",))]
+
+
+def test_a_worker_gets_its_own_nodes_and_where_their_scheduler_is_asked(regions: Regions) -> None:
+    _region, job, arguments, data = sent(regions, ["e1"], rdma_run_id="r1")
+    inventory = yaml.safe_load(job.files["inventory.json"])["all"]
+    assert set(inventory["hosts"]) == {"e1", "e2", "slurm"}, "all of the region: plays look at their like"
+    assert job.files["nodes"] == "e1\n"
+    assert {name: set(group["hosts"]) for name, group in inventory["children"].items()} == {
+        "rdma": {"e1", "e2"}, "east": {"e1", "e2"}, "rack1": {"e1"}}
+    assert b"of-w1" not in data
+    assert b"of-h1" not in data
+    assert b"jump" not in data
+    assert (arguments["extravars"], arguments["limit"]) == ({"rdma_run_id": "r1"}, f"@{JOB}/nodes")
+    assert arguments["passwords"] == {"^SSH password: $": "of-ssh"}
+
+
+def test_templates_go_as_they_are_written_and_a_vault_opened(regions: Regions) -> None:
+    _region, job, _arguments, _data = sent(regions, ["e1"])
+    said = yaml.safe_load(job.files["inventory.json"])["all"]["hosts"]["e1"]
+    assert (said["named"], said["closed"], said["token"]) == ("{{ token }}-{{ inventory_hostname }}", "what was closed", "of-e1")
+    assert not {"inventory_dir", "groups", "hostvars", "omit", "ansible_facts"} & said.keys()
+
+
+def test_parts_of_a_saved_plan_go_to_their_nodes_worker(regions: Regions, tmp_path: Path) -> None:
+    for name in ("e1", "w1"):
+        saved_plan.keep_part(tmp_path, name, [{"key": f"plan of {name}"}])
+    _region, job, arguments, data = sent(regions, ["e1"], **{saved_plan.VARIABLE: str(tmp_path), scanned.VARIABLE: str(tmp_path)})
+    assert arguments["extravars"] == {saved_plan.VARIABLE: f"{JOB}/saved"}
+    assert [name.partition("/")[0] for name in job.files if name not in ("nodes", "inventory.json")] == ["saved"]
+    assert b"plan of e1" in data
+    assert b"plan of w1" not in data
+
+
+@pytest.mark.parametrize(("line", "why"), [
+    (b"", "is no job"), (b"\n", "is no job"), (b"{}\n", "is no job"), (b"[1]\n", "is no job"), (b'{"version": "1"}\n', "is no job"),
+    (b"[" * 100_000 + b"\n", "is no job"), (b"\xff\xfe\n", "is no job"),
+    (b'{"version": "0.0", "patience": 5, "stream": 1, "files": {}}\n', "the controller has 0.0; allowed: the same on both"),
+    (json.dumps({"version": __version__, "patience": 5, "stream": 1 << 40, "files": {}}).encode() + b"\n", "allowed: up to"),
+])  # fmt: skip
+def test_what_is_no_job_of_ours_is_refused(line: bytes, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        read_job(io.BytesIO(line))
+
+
+def test_a_line_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(region_worker, "LINE_LIMIT", 1000)
+    with pytest.raises(ValueError, match="is no job"):
+        read_job(io.BytesIO(b"x" * 5000))
