@@ -15,6 +15,7 @@ from railwright.cli.rollout import Batch, Canary, MaxFailures, MaxUnavailable, a
 from railwright.cli.session import Conclusion, Session, concluded, heading, node_counts, require
 from railwright.drift import verdicts_as_prometheus
 from railwright.events import RunOutcome
+from railwright.exitcodes import InputError
 from railwright.runs import Run
 from railwright.writing import json_text
 
@@ -27,11 +28,14 @@ Expectations come from the inventory, never from a node. Ends 0 when no verdict 
 Examples:
   railwright validate -i mycluster
   railwright validate -i mycluster --no-perftest --format json
+  railwright validate -i mycluster --area qos --area nccl --batch 10%
   railwright validate -i mycluster --format prometheus -o /var/lib/node_exporter/railwright-validate.prom
 """
 
 PERFTEST_HELP = "Measure with perftest between nodes, rail by rail and all at once. Default: as the inventory says."
 Perftest = Annotated[bool | None, option("--perftest/--no-perftest", help=PERFTEST_HELP)]
+AREA_HELP = "Only checks of this family, by the word before the dot of their code: port, qos, gpu, perftest ... May be repeated."
+Families = Annotated[list[str] | None, option("--area", metavar="FAMILY", help=AREA_HELP)]
 All = Annotated[bool, typer.Option("--all", "-a", help="Show the verdicts that passed, too.")]
 
 
@@ -53,16 +57,21 @@ def judged_by_validate(
 
 
 def command(
-    inventory: Inventory, limit: Limit = None, perftest: Perftest = None, every: All = False, batch: Batch = None,
+    inventory: Inventory, limit: Limit = None, area: Families = None, perftest: Perftest = None, every: All = False, batch: Batch = None,
     canary: Canary = None, max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, form: DriftForm = DriftFormat.TEXT,
     output: Output = None,
     transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     check_output(form, output)
     session = Session("validate", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)
+    families = known_families(area or [])
+    if perftest is None and families and "perftest" not in families:
+        perftest = False
     extra = {} if perftest is None else {"validate_perftest": perftest}
     said = asked(batch, canary, max_failures, max_unavailable)
     outcome = in_batches(session, said, lambda part: judged_by_validate(part, extra, transport))
+    if families:
+        outcome.verdicts = [verdict for verdict in outcome.verdicts if str(verdict.get("check")).partition(".")[0] in families]
     end = conclusion(outcome)
     more = {"traffic": outcome.traffic, "reachability": outcome.reachability}
     document = {"verdicts": verdicts.ordered(outcome.verdicts), **more}
@@ -74,6 +83,16 @@ def command(
     else:
         print_result(_machine_form(form, run, {"nodes": end.nodes, **document, "summary": end.summary}), output)
     raise typer.Exit(end.code)
+
+
+def known_families(names: list[str]) -> frozenset[str]:
+    """Raises InputError for what no check's code begins with."""
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE
+
+    allowed = sorted({code.partition(".")[0] for code in BY_CODE})
+    if (unknown := next((name for name in names if name not in allowed), None)) is not None:
+        raise InputError(f"--area {unknown}: no check's code begins so; allowed: {', '.join(allowed)}")
+    return frozenset(names)
 
 
 def _machine_form(form: DriftFormat, run: Run, document: dict[str, Any]) -> str:
