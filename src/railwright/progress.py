@@ -142,14 +142,15 @@ class LiveProgress:
             self._spinner,
             Text(f"railwright {self._verb}", "bold"),
             Text(printable(self._task)),
+            Text(f"{len(self._results)} of {len(self._nodes)}" if self._nodes else "", "dim"),
             Text(elapsed_text(self._clock() - self._begin), "dim"),
         )
         yield Group(head, self._node_rows(max(3, (options.max_height or console.height) - 4)))
 
     def _node_rows(self, room: int) -> Table:
-        grid = Table.grid(padding=(0, 1))
-        for _column in range(3):
-            grid.add_column(no_wrap=True, overflow="ellipsis")
+        grid = Table.grid(padding=(0, 1), expand=True)
+        for ratio in (None, None, 1):  # a long message takes nothing from mark and name
+            grid.add_column(no_wrap=True, overflow="ellipsis", ratio=ratio)
         # A copy: the runner's events come in one thread and this picture is drawn in another.
         nodes = sorted(dict(self._nodes).items(), key=lambda item: PRIORITY[item[1].state])
         for name, node in nodes[:room]:

@@ -83,10 +83,10 @@ class Regions:
     @contextmanager
     def running(
         self, chosen: Sequence[Region], playbook: str, variables: Mapping[str, Any], passwords: Mapping[str, str],
-        collector: Callable[[], Collector], stop: Stop,
+        collector: Callable[[str], Collector], stop: Stop,
     ) -> Iterator[list[Running]]:  # fmt: skip
         """All of these regions at once; after the block each has ended, early where the operator stops it or the block fails."""
-        jobs = [Running(region, self.command(region), self.job(region, playbook, variables, passwords), collector(), stop)
+        jobs = [Running(region, self.command(region), self.job(region, playbook, variables, passwords), collector(region.name), stop)
                 for region in chosen]  # fmt: skip
         for one in jobs:
             one.thread.start()

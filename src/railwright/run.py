@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -126,6 +127,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 # The runner inspects its child this often; a Ctrl-C waits at most so long.
 POLL_SECONDS = 0.5
+HERE = "controller"  # what progress calls the nodes of no region
 # Phrases of ansible-core for "nothing to run on"; they come as plain output, not as events.
 NO_HOSTS = ("leaves us with no hosts to target", "no hosts matched", "Could not match supplied host pattern")
 
@@ -143,12 +145,15 @@ def run_playbook(
             return _run_here(playbook, inventory, limit, variables, Collector(listener, echo), nodes, stop)
     away = {name for region in chosen for name in region.nodes}
     here = [name for name in nodes or () if name not in away]
-    tell, passwords = one_at_a_time(listener), {pattern.pattern: text for pattern, text in answers().items()}
+    lock, passwords = threading.Lock(), {pattern.pattern: text for pattern, text in answers().items()}
     found = RunOutcome(finished=True)
     with stoppable() as stop:
-        with regions.running(chosen, f"{NAMESPACE}.{playbook}", variables, passwords, lambda: Collector(tell, echo), stop) as jobs:
+        def collector(place: str) -> Collector:
+            return Collector(in_turn(listener, lock, place), echo)
+
+        with regions.running(chosen, f"{NAMESPACE}.{playbook}", variables, passwords, collector, stop) as jobs:
             if here:
-                found = _run_here(playbook, inventory, limit, variables, Collector(tell, echo), here, stop)
+                found = _run_here(playbook, inventory, limit, variables, collector(HERE), here, stop)
         if stop.asked:
             raise KeyboardInterrupt
     for job in jobs:
@@ -158,16 +163,15 @@ def run_playbook(
     return found
 
 
-def one_at_a_time(listener: Listener | None) -> Listener | None:
-    """Each region tells its progress from a thread of its own, and none of them the end of all."""
+def in_turn(listener: Listener | None, lock: threading.Lock, place: str) -> Listener | None:
+    """Each region tells its progress from a thread of its own, under its name, and none of them the end of all."""
     if listener is None:
         return None
-    lock = threading.Lock()
 
     def tell(update: Update) -> None:
         with lock:
             if update.kind != "end":
-                listener(update)
+                listener(replace(update, task=f"{place}: {update.task}") if update.kind == "task" else update)
 
     return tell
 

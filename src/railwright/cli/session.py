@@ -71,16 +71,16 @@ class Session:
         self.judged: Judged | None = None  # as it is written, with no more in force
         self.only: list[str] | None = None  # of its nodes those that are asked
         self._extra: dict[str, str] = {}  # variables of -e that still count
+        self.in_force: Judged | None = None  # as it was judged last, with a verb's own variables in force
 
     def run(self, playbook: str, extra_vars: Mapping[str, Any] | None = None, only: Sequence[str] | None = None) -> RunOutcome:
         """Lint, then run the playbook with live progress. ``only``: some of the nodes."""
         from railwright.progress import shown
         from railwright.run import run_playbook
 
-        if self.nodes is None:
-            self.judge()
+        judged = self.judge() if self.in_force is None else self.in_force
         only = self.only if only is None else only
-        regions = regions_of(self.judge(), playbook, self.verb)
+        regions = regions_of(judged, playbook, self.verb)
         if only is None and (parts(self.limit) or regions is not None):  # not all of it is a pattern of Ansible's, or they go apart
             only = self.nodes
         variables = {"rdma_run_id": self.id, **(extra_vars or {})}
@@ -130,7 +130,8 @@ class Session:
     def part(self, names: list[str]) -> Session:
         """The same run on some of its nodes."""
         other = copy.copy(self)
-        other.judged, other.only, other.nodes = _some(self.judge(), names), names, names
+        other.judged = other.in_force = _some(self.judge(), names)
+        other.only, other.nodes = names, names
         return other
 
     def ask_all(self, question: Question, judged: Judged, keep: Keep | None = None) -> ScannedInventory:
@@ -155,7 +156,7 @@ class Session:
             self._extra = dict(judged.inventory.options)
         self._outdone(extra_vars or {})
         judged = judged if self.only is None else _some(judged, self.only)
-        self.judged, self.nodes = judged if plain else self.judged, list(judged.inventory.hosts)
+        self.in_force, self.judged, self.nodes = judged, judged if plain else self.judged, list(judged.inventory.hosts)
         self.out_of_service = {name: str(spec["out_of_service"]["reason"]) for name, spec in judged.specs.items() if spec["out_of_service"]}
         for name, why in self.out_of_service.items():
             console.note(f"{name} is out of service ({why}): its results change no exit code")

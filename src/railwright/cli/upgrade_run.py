@@ -60,6 +60,8 @@ class Playbooks:
         if playbook == "upgrade_step":
             given["rdma_upgrade_step"] = TASKS.get(step, step)
         with self._shown(step) as listener:
+            if self._regions is None:
+                return run_playbook(playbook, self._inventory, ",".join(nodes), given, listener, self._echo)
             return run_playbook(playbook, self._inventory, None, given, listener, self._echo, nodes, self._regions)
 
 

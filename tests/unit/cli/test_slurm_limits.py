@@ -110,7 +110,7 @@ def test_where_slurm_is_asked_is_one_host_of_the_inventory(site: Path, host: str
 def test_ansible_gets_the_nodes_by_name(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It knows neither form of ours."""
     given: list[Any] = []
-    monkeypatch.setattr(railwright.run, "run_playbook", lambda *words: given.append(words[-1]) or RunOutcome())
+    monkeypatch.setattr(railwright.run, "run_playbook", lambda *words: given.append(words[6]) or RunOutcome())
     Session("facts", site, "slurm:nodes=n[1-2]", Format.TEXT).run("facts")
     Session("facts", site, "n1,n2", Format.TEXT).run("facts")
     assert given == [["n1", "n2"], None]
