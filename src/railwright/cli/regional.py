@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from railwright.exitcodes import InputError
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from railwright.regions import Regions
 
 JOINT = ("nccl_tests", "ddp_benchmark")  # playbooks whose nodes work together
+IN_TURN = ("remediate",)  # that count how many nodes are changed at a time
 
 
 def regions_of(judged: Judged, playbook: str = "", verb: str = "") -> Regions | None:
@@ -25,3 +27,12 @@ def regions_of(judged: Judged, playbook: str = "", verb: str = "") -> Regions | 
     from railwright.regions import Regions
 
     return Regions(judged.inventory, judged.specs)
+
+
+def places(regions: Regions | None, playbook: str, nodes: Sequence[str] | None) -> list[Sequence[str] | None]:
+    """The nodes that run at once: mostly all, each region by itself where a playbook of its own would count only its own nodes."""
+    if regions is None or nodes is None or playbook not in IN_TURN:
+        return [nodes]
+    away = [list(region.nodes) for region in regions.of(nodes)]
+    here = [name for name in nodes if not any(name in others for others in away)]
+    return [*([here] if here else []), *away]

@@ -23,7 +23,7 @@ import typer
 from railwright import __version__
 from railwright.cli import console
 from railwright.cli.options import Format, Transport, settings
-from railwright.cli.regional import regions_of
+from railwright.cli.regional import places, regions_of
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import BY_STATUS, ExitCode, InputError, combine
 from railwright.inventories import Given, Inventories, inventories
@@ -87,7 +87,11 @@ class Session:
         self._outdone(variables)
         with shown(self.verb, console.err(), debug=settings.debug) as listener:
             said = echo if settings.debug else None
-            outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, said, only, regions)
+            first, *others = places(regions, playbook, only)
+            outcome = run_playbook(playbook, self.inventory, self.limit, variables, listener, said, first, regions)
+            for nodes in others:
+                if all(host.status == "ok" for host in outcome.hosts.values()):
+                    outcome.add(run_playbook(playbook, self.inventory, self.limit, variables, listener, said, nodes, regions))
         complete(outcome, self.nodes or [] if only is None else only)
         return self._excused(outcome)
 

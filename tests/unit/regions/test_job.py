@@ -14,6 +14,7 @@ from ansible.parsing.vault import VaultLib, VaultSecret
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils import saved_plan, scanned
 from railwright import __version__, region_worker
+from railwright.cli.regional import places
 from railwright.given import given
 from railwright.inventory import load_inventory
 from railwright.lint import judge_with_specs
@@ -119,3 +120,10 @@ def test_a_line_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(region_worker, "LINE_LIMIT", 1000)
     with pytest.raises(ValueError, match="is no job"):
         read_job(io.BytesIO(b"x" * 5000))
+
+
+def test_a_playbook_that_counts_its_nodes_has_one_place_after_the_other(regions: Regions) -> None:
+    nodes = ["w1", "h1", "e1", "e2"]
+    assert places(regions, "remediate", nodes) == [["h1"], ["w1"], ["e1", "e2"]]
+    assert places(regions, "apply", nodes) == [nodes]
+    assert places(None, "remediate", None) == [None]
