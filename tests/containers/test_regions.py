@@ -28,8 +28,9 @@ from node_trees import ROOT
 from ssh_world import OVERLAY
 
 PACKAGES = ("openssh-server", "openssh-client", "ansible-core", "python3-ansible-runner", "receptor", "procps")
-REGIONS = ("east", "north", "west")
-NODES, TIMES = 10, 15  # of a region; runs, each with two faults: each of the three kinds ten times
+REGIONS = {"east": "root", "north": "root", "west": "deploy"}  # and who the controller logs in as on its worker
+NODES = 10  # of a region
+TIMES = int(os.environ.get("REGIONS_TIMES", "3"))  # runs with two faults; in 15 of them is each of the three kinds ten times
 PATIENCE = 8
 NODE_PORT, MESH_PORT, HUB_PORT = 2222, 27199, 2300
 WORKER = "/usr/local/bin/worker-python"
@@ -91,8 +92,11 @@ class Fleet:
     def _worker(self, region: str, worker: Container) -> None:
         """The controller logs in with its key; the worker has the key of its nodes, which are one sshd on ten addresses."""
         client, node = ((self.directory / f"{name}.pub").read_text() for name in ("client", "node"))
-        worker.write("/root/.ssh/authorized_keys", client, "0600")
-        worker.write("/root/.ssh/nodes", (self.directory / "node").read_text(), "0600")
+        user = REGIONS[region]
+        home = "/root" if user == "root" else f"/home/{user}"
+        worker.run("sh", "-c", f"id {user} >/dev/null 2>&1 || useradd --create-home --shell /bin/sh {user}")
+        worker.write(f"{home}/.ssh/authorized_keys", client, "0600")
+        worker.write(f"{home}/.ssh/nodes", (self.directory / "node").read_text(), "0600")
         worker.write("/etc/ssh/nodes.pub", node)
         worker.write(WORKER, '#!/bin/sh\nPYTHONPATH=/opt/source/src:/opt/source/.dev exec /usr/bin/python3 "$@"\n', "0755")
         for number in range(NODES):
@@ -107,8 +111,9 @@ class Fleet:
                        "grep -q . && exit 0; sleep 0.1; done; exit 1")
         key = " ".join(worker.out("cat", "/etc/ssh/ssh_host_ed25519_key.pub").split()[:2])
         known = "".join(f"[{self.address(number)}]:{NODE_PORT} {key}\n" for number in range(NODES))
-        worker.write("/root/.ssh/known_nodes", known)
-        at = f"[{self.hub.address()}]:{HUB_PORT + REGIONS.index(region)}" if self.hub is not None else worker.address()
+        worker.write(f"{home}/.ssh/known_nodes", known)
+        worker.run("chown", "-R", user, f"{home}/.ssh")
+        at = f"[{self.hub.address()}]:{HUB_PORT + list(REGIONS).index(region)}" if self.hub is not None else worker.address()
         with (self.directory / "known_hosts").open("a") as stream:
             stream.write(f"{at} {key}\n")
 
@@ -131,8 +136,8 @@ class Fleet:
 
     def _inventory(self) -> None:
         everybody = {"ansible_user": "root", "ansible_become": False, "ansible_port": NODE_PORT,
-                     "ansible_python_interpreter": "/usr/bin/python3", "ansible_ssh_private_key_file": "/root/.ssh/nodes",
-                     "ansible_ssh_common_args": OPTIONS.format("/root/.ssh/known_nodes"), "rdma_fabric": "roce", "rdma_mtu": 1500,
+                     "ansible_python_interpreter": "/usr/bin/python3", "ansible_ssh_private_key_file": "~/.ssh/nodes",
+                     "ansible_ssh_common_args": OPTIONS.format("~/.ssh/known_nodes"), "rdma_fabric": "roce", "rdma_mtu": 1500,
                      "rdma_stack": "inbox", "rdma_region_patience": PATIENCE,
                      "rdma_region_python": WORKER}  # fmt: skip
         children, outside = {}, {}
@@ -141,7 +146,7 @@ class Fleet:
                      for number in range(NODES)}
             children[f"in_{region}"] = {"hosts": hosts, "vars": {"rdma_region": region, "rdma_region_worker": f"worker-{region}"}}
             outside[f"worker-{region}"] = {
-                "ansible_host": worker.address() if self.hub is None else self.hub.address(), "ansible_user": "root",
+                "ansible_host": worker.address() if self.hub is None else self.hub.address(), "ansible_user": REGIONS[region],
                 "ansible_port": 22 if self.hub is None else HUB_PORT + at, "ansible_ssh_private_key_file": str(self.directory / "client"),
                 "ansible_ssh_common_args": OPTIONS.format(self.directory / "known_hosts")}  # fmt: skip
         site = {"all": {"hosts": outside, "children": {"rdma": {"children": children, "vars": everybody}}}}
@@ -217,7 +222,7 @@ def test_what_befalls_a_worker_is_its_nodes_alone(fleet: Fleet, time_of: int) ->
     """Two of the three, by two of the kinds, a drawn moment after the job begins there."""
     drawn = random.Random(f"{fleet.way} {time_of}")
     kinds = {killed: "went away", stopped: f"is silent for {PATIENCE} s", cut_off: f"is silent for {PATIENCE} s"}
-    hit = dict(zip(drawn.sample(REGIONS, 2), [kind for at, kind in enumerate(kinds) if at != time_of % 3], strict=True))
+    hit = dict(zip(drawn.sample(list(REGIONS), 2), [kind for at, kind in enumerate(kinds) if at != time_of % 3], strict=True))
     process = fleet.drift()
 
     def befall(region: str) -> None:
@@ -250,11 +255,11 @@ def test_an_apply_goes_on_where_a_region_was_lost(fleet: Fleet) -> None:
     """In batches; of the second region's first batch the worker is killed as it works."""
     words = ("apply", "--area", "nccl", "--limit", "*-0,*-1", "--yes")
     process = fleet.begin(*words, "--batch", "3")
-    worker, said = fleet.workers[REGIONS[1]], ""
+    worker, said = fleet.workers["north"], ""
     assert process.stderr is not None
     for line in process.stderr:
         said += line
-        if f"apply: {REGIONS[1]}-0: changing" in line:
+        if "apply: north-0: changing" in line:
             break
     while process.poll() is None and not worker.run("sh", "-c", OURS, check=False).stdout:
         time.sleep(0.1)
@@ -262,7 +267,7 @@ def test_an_apply_goes_on_where_a_region_was_lost(fleet: Fleet) -> None:
     killed(worker)
     out, rest = process.communicate(timeout=300)
     said += rest
-    assert (process.returncode, f"worker worker-{REGIONS[1]} of region {REGIONS[1]} went away" in said) == (3, True), said
+    assert (process.returncode, "worker worker-north of region north went away" in said) == (3, True), said
     assert "--resume" in said
     process = fleet.begin("apply", "--resume", "--yes")
     out, said = process.communicate(timeout=300)
