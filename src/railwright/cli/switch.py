@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright switch``: the switch side of the inventory's QoS profile, to review. No node and no switch is contacted."""
+"""``railwright switch``: the switch side of the inventory's QoS profile: a text to review, and what switches are configured to do. No node
+and no switch is contacted."""
 
 from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from railwright.cli import console
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import bad_input, judged_inventory
-from railwright.exitcodes import InputError
+from railwright.exitcodes import ExitCode, InputError
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+    from railwright.switch_check import Checked
 
 HELP = """Print the switch's commands for the inventory's QoS profile. Text to review; nothing is sent anywhere.
 
@@ -26,6 +31,24 @@ Examples:
   railwright switch hints -i mycluster --os sonic
   railwright switch hints -i mycluster --os eos --limit rack3 > rack3.txt
 """
+
+
+CHECK = """Hold exports of switches against the inventory's QoS profile, hop by hop as a packet goes; no switch is contacted.
+
+MTU, trust, DSCP to class, class to priority group and queue, headroom, PFC, ECN, scheduling, CNP, watchdog: of each port the first \
+hop that breaks the chain, and the line to change. Without --port: every port that is up. Ends 0 when no chain is broken, 1 when one is.
+
+\b
+Examples:
+  railwright switch check -i mycluster --os sonic leaf1.json leaf2.json   # each a switch's config_db.json
+  railwright switch check -i mycluster --os sonic leaf1.json --port Ethernet0 --format json
+"""
+
+
+class CheckedOs(StrEnum):
+    """The platforms whose exports can be read."""
+
+    SONIC = "sonic"
 
 
 class SwitchOs(StrEnum):
@@ -47,6 +70,7 @@ WITHOUT = {
 }
 
 
+SHOWN = 2  # ports named in a row
 DIFFER = ("rdma_qos_profile", "rdma_qos_custom")  # one fabric has one of each, so lint calls it an error; switches of two fabrics need both
 
 
@@ -83,4 +107,77 @@ def _texts(os: str, specs: list[Spec]) -> list[dict[str, Any]]:
     return found
 
 
-ABOUT, VERBS = "The switch side of the fabric.", {"hints": (show_hints, HELP)}
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="A switch's export each: config_db.json of SONiC.")]
+CheckedOption = Annotated[CheckedOs, option("--os", help="Of the switches: sonic.")]
+Ports = Annotated[list[str] | None, option("--port", metavar="NAME", help="Only this port; may be given several times.")]
+
+
+def show_check(
+    files: Files, inventory: Inventory, os: CheckedOption, port: Ports = None, limit: Limit = None, form: OutputFormat = Format.TEXT,
+) -> None:  # fmt: skip
+    from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
+    from railwright.switch_check import Unusable, check
+
+    specs = list(judged_inventory(inventory, limit, form).specs.values())
+    profile = site_profile(specs[0]["qos_profile"], specs[0]["qos_custom"])
+    if profile is None:
+        raise InputError(WITHOUT[specs[0].fabric])
+    mtu = max(rail.mtu or spec.mtu for spec in specs for rail in spec.rails) if any(spec.rails for spec in specs) else specs[0].mtu
+    found = {}
+    with bad_input(inventory, form):
+        for file in files:
+            try:
+                found[str(file)] = check(os.value, read_export(file), profile, mtu, port or [])
+            except (Unusable, ValueError) as error:
+                raise InputError(f"{file}: {error}") from error
+    broken = sum(one.first is not None for rows in found.values() for one in rows)
+    code = ExitCode.FAILED if broken else ExitCode.OK
+    documents = {name: {"ports": {one.port: _document(one) for one in rows}} for name, rows in found.items()}
+    summary = {"ports": sum(map(len, found.values())), "broken": broken, "exit_code": int(code)}
+    document = {"os": os.value, "profile": profile.name, "switches": documents, "summary": summary}
+    console.answer(form, document, lambda: _show(found, profile.name))
+    raise typer.Exit(code)
+
+
+def read_export(path: Path) -> str:
+    """Raises InputError for what is no file of a size that an export has."""
+    from railwright.switch_check import LIMIT
+
+    try:
+        with path.open(encoding="utf-8", errors="replace") as stream:
+            text = stream.read(LIMIT + 1)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    if len(text) > LIMIT:
+        raise InputError(f"{path}: is larger than any export: more than {LIMIT >> 20} MiB")
+    return text
+
+
+def _document(one: Checked) -> dict[str, Any]:
+    return {"first": None if one.first is None else one.first.hop,
+            "hops": [{"hop": hop.hop, "status": hop.status, "expected": hop.expected, "found": hop.found, "line": one.lines.get(hop.hop)}
+                     for hop in one.hops]}  # fmt: skip
+
+
+def _show(found: dict[str, list[Checked]], profile: str) -> None:
+    """Ports with the same fault are one row; of each port the hops in a packet's order."""
+    for file, rows in found.items():
+        bad = sum(one.first is not None for one in rows)
+        console.say(console.styled(file, "node"), f"{console.count(len(rows), 'port')}, the chain of {profile} is broken on {bad}")
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for one in rows:
+            for hop in (hop for hop in one.hops if hop.status != "pass"):
+                place = "first" if hop is one.first else ""
+                line = one.lines.get(hop.hop, "").replace(one.port, "PORT")
+                groups.setdefault((hop.hop, hop.status, place, hop.expected, hop.found, line), []).append(one.port)
+        if groups:
+            cells = [(console.styled(f"{status} {place}".strip(), status), hop, _ports(ports), expected, seen, line)
+                     for (hop, status, place, expected, seen, line), ports in groups.items()]  # fmt: skip
+            console.table(("result", "hop", "ports", "expected", "found", "change"), cells)
+
+
+def _ports(names: list[str]) -> str:
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > SHOWN else ", ".join(names)
+
+
+ABOUT, VERBS = "The switch side of the fabric.", {"hints": (show_hints, HELP), "check": (show_check, CHECK)}

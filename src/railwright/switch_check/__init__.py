@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a switch is configured to do, held against the inventory's QoS profile. Pure: files in, hops out; no switch is contacted.
+
+A reader a platform (``sonic.py``) makes ports (``model.py``) of an export; ``judge.py`` follows the chain through each. A new platform is
+one more reader with its ``ports`` and ``line``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
+from railwright.switch_check import sonic
+from railwright.switch_check.judge import Hop, first_break, judged
+from railwright.switch_check.model import Port, Unusable
+from railwright.switch_hints.model import Chain
+
+__all__ = ["LIMIT", "READERS", "Checked", "Unusable", "check"]
+
+READERS: dict[str, ModuleType] = {"sonic": sonic}
+LIMIT = 32 << 20  # characters of an export: 512 ports with all their tables are 2 MB
+
+
+class Checked(NamedTuple):
+    """One port. ``first``: where the chain breaks, None where it does not; ``line``: of that hop."""
+
+    port: str
+    hops: list[Hop]
+    first: Hop | None
+    lines: dict[str, str]  # of each hop that does not pass: what puts it right
+
+
+def check(os: str, text: str, profile: QosProfile, mtu: int, names: Collection[str] = ()) -> list[Checked]:
+    """These ports, or all that are up. Raises Unusable; ValueError for a profile that no switch can have."""
+    reader, chain = READERS[os], Chain.of(profile)
+    try:
+        found: list[Port] = reader.ports(read_json(text, LIMIT))
+    except UnreadableText as error:
+        raise Unusable(f"is not {reader.KIND}: {error}") from error
+    strange = [name for name in names if name not in {port.name for port in found}]
+    if strange:
+        raise Unusable(f"has no port {strange[0]}: is it another switch's?")
+    chosen = [port for port in found if port.name in names] if names else [port for port in found if port.up]
+    if not chosen:
+        raise Unusable("has no port that is up")
+    return [_checked(reader, port, judged(port, chain, mtu)) for port in chosen]
+
+
+def _checked(reader: Any, port: Port, hops: list[Hop]) -> Checked:
+    lines = {hop.hop: reader.line(port.name, hop.hop, hop.wanted) for hop in hops if hop.status in ("fail", "warn")}
+    return Checked(port.name, hops, first_break(hops), lines)

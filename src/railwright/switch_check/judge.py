@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lossless chain through one switch port, hop by hop as a packet goes: where it breaks first, and the line that puts it right. Pure.
+
+Hops, in this order: the frame fits (mtu), the DSCP counts (trust), it reaches its class (class), the class its priority group (group), the
+group has headroom (headroom) and is paused before it overflows (pfc); on the way out the class has its queue (queue), a received pause
+stops that queue and no other (pause), it marks (ecn), it has its share (schedule); CNP goes before all (cnp); a pause that never ends is
+ended (watchdog). Source: the QoS profile (docs/reference/profiles.md); IEEE 802.1Qbb, RFC 3168.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from railwright.switch_check.model import Marking, Port
+from railwright.switch_hints.model import Chain
+
+
+class Hop(NamedTuple):
+    """``wanted``: what the platform's line for this hop is filled in with."""
+
+    hop: str
+    status: str  # pass, fail, warn, unknown
+    expected: str
+    found: str
+    wanted: str = ""
+
+
+def judged(port: Port, chain: Chain, mtu: int) -> list[Hop]:
+    """All hops. ``mtu``: the hosts' largest, in bytes of IP."""
+    return [*_way_in(port, chain, mtu), *_way_out(port, chain), _cnp(port, chain), _watchdog(port, chain)]
+
+
+def first_break(hops: list[Hop]) -> Hop | None:
+    return next((hop for hop in hops if hop.status == "fail"), None)
+
+
+def _hop(hop: str, expected: object, found: object, *, good: bool, wanted: object = "") -> Hop:
+    """``found`` None is unknown."""
+    status = "unknown" if found is None else "pass" if good else "fail"
+    return Hop(hop, status, str(expected), "not in this export" if found is None else str(found), str(wanted))
+
+
+def _way_in(port: Port, chain: Chain, mtu: int) -> Iterator[Hop]:
+    yield _hop("mtu", f"at least {mtu}", port.mtu, good=port.mtu is not None and port.mtu >= mtu, wanted=mtu)
+    trust = port.trusts_dscp
+    yield _hop("trust", "DSCP", None if trust is None else "DSCP" if trust else "not the DSCP", good=bool(trust))
+    tc = None if port.classes is None else port.classes.get(chain.dscp)
+    yield _hop("class", f"DSCP {chain.dscp} in class {chain.priority}", _of(port.classes, chain.dscp, "in class"),
+               good=tc == chain.priority, wanted=f'"{chain.dscp}": "{chain.priority}"')
+    group = None if port.groups is None else port.groups.get(chain.priority)
+    yield _hop("group", f"class {chain.priority} in group {chain.priority}", _of(port.groups, chain.priority, "in group"),
+               good=group == chain.priority, wanted=f'"{chain.priority}": "{chain.priority}"')
+    missing = [number for number in chain.lossless if port.headroom is not None and number not in port.headroom]
+    yield _hop("headroom", _list(chain.lossless), None if port.headroom is None else _list(port.headroom), good=not missing,
+               wanted=_list(missing))
+    paused = None if port.paused is None else set(port.paused)
+    more, less = (paused or set()) - set(chain.lossless), set(chain.lossless) - (paused or set())
+    wanted = f"{min(less)} on" if less else f"{min(more)} off" if more else ""
+    yield _hop("pfc", f"on {_list(chain.lossless)} alone", None if paused is None else f"on {_list(paused)}", good=not more and not less,
+               wanted=wanted)
+
+
+def _way_out(port: Port, chain: Chain) -> Iterator[Hop]:
+    queue = None if port.queues is None else port.queues.get(chain.priority)
+    yield _hop("queue", f"class {chain.priority} in queue {chain.priority}", _of(port.queues, chain.priority, "in queue"),
+               good=queue == chain.priority, wanted=f'"{chain.priority}": "{chain.priority}"')
+    stopped = None if port.pauses is None else port.pauses.get(chain.priority)
+    yield _hop("pause", f"priority {chain.priority} stops queue {chain.priority}", _of(port.pauses, chain.priority, "stops queue"),
+               good=stopped == chain.priority, wanted=f'"{chain.priority}": "{chain.priority}"')
+    mark = None if port.marking is None else port.marking.get(chain.priority)
+    marks = mark is not None and mark.ecn and (mark.low is None or mark.high is None or 0 < mark.low < mark.high)
+    found = None if port.marking is None else _marks(mark)
+    yield _hop("ecn", f"queue {chain.priority} marks", found, good=marks, wanted=chain.priority)
+    own = None if port.schedule is None else port.schedule.get(chain.priority)
+    told = None if port.schedule is None else "no schedule" if own is None else "strict" if own.strict else f"weight {own.weight}"
+    share = _share(port, chain.priority)
+    good = own is not None and not own.strict and (not chain.own_share or share is None or abs(share - chain.share) <= 2)
+    expected = f"queue {chain.priority} has {chain.share} %" if chain.own_share else f"queue {chain.priority} is not strict"
+    yield _hop("schedule", expected, told if share is None or told is None else f"{told}, {share} %", good=good, wanted=chain.priority)
+
+
+def _cnp(port: Port, chain: Chain) -> Hop:
+    """The class that CNP has by its DSCP, and the queue of that."""
+    expected = f"DSCP {chain.cnp_dscp} in a strict queue, {chain.cnp_priority}"
+    if port.classes is None or port.queues is None or port.schedule is None:
+        return _hop("cnp", expected, None, good=False)
+    tc = port.classes.get(chain.cnp_dscp)
+    queue = None if tc is None else port.queues.get(tc)
+    own = None if queue is None else port.schedule.get(queue)
+    good = (tc, queue) == (chain.cnp_priority, chain.cnp_priority) and own is not None and own.strict
+    found = f"DSCP {chain.cnp_dscp} in class {tc}, queue {queue}, {'strict' if own is not None and own.strict else 'not strict'}"
+    wanted = f"DSCP {chain.cnp_dscp} to class and queue {chain.cnp_priority}, and that queue strict"
+    return _hop("cnp", expected, found, good=good, wanted=wanted)
+
+
+def _watchdog(port: Port, chain: Chain) -> Hop:
+    found = None if port.watched is None else f"on {_list(port.watched)}"
+    hop = _hop("watchdog", f"on {_list(chain.lossless)}", found, good=port.watched is not None and set(chain.lossless) <= port.watched,
+               wanted=_list(chain.lossless))
+    return hop._replace(status="warn") if hop.status == "fail" else hop  # RoCE works without: a storm then stops more than one port
+
+
+def _of(found: Mapping[int, int] | None, key: int, word: str) -> str | None:
+    if found is None:
+        return None
+    return f"{key} {word} {found[key]}" if key in found else f"{key} {word} none"
+
+
+def _list(numbers: Collection[int]) -> str:
+    return ",".join(map(str, sorted(numbers))) or "none"
+
+
+def _marks(mark: Marking | None) -> str:
+    if mark is None or not mark.ecn:
+        return "does not mark"
+    return "marks" if mark.low is None or mark.high is None else f"marks from {mark.low} to {mark.high} bytes"
+
+
+def _share(port: Port, queue: int) -> int | None:
+    """Percent of the weights of the queues that are not strict."""
+    rows = {number: row.weight for number, row in (port.schedule or {}).items() if not row.strict}
+    total, own = sum(weight for weight in rows.values() if weight), rows.get(queue)
+    return None if not own or None in rows.values() else round(100 * own / total)

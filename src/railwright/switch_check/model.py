@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A switch port as the lossless chain sees it, whatever the platform: what ``sonic.py`` makes of an export and ``judge.py`` takes. Pure.
+
+None anywhere: the export does not say it, so nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Unusable(ValueError):
+    """The file is no export that the reader knows; why, in a few words."""
+
+
+class Marking(NamedTuple):
+    """Of a queue: whether ECN marks, and from how many bytes to how many, with which share of a hundred at the upper one."""
+
+    ecn: bool
+    low: int | None = None
+    high: int | None = None
+    percent: int | None = None
+
+
+class Schedule(NamedTuple):
+    strict: bool
+    weight: int | None = None  # of the port's other queues together
+
+
+class Port(NamedTuple):
+    """Of one port. Numbers are 0 to 7: traffic classes, queues, priority groups, priorities."""
+
+    name: str
+    up: bool  # as it is configured
+    mtu: int | None  # bytes of the largest IP packet
+    trusts_dscp: bool | None
+    classes: Mapping[int, int] | None  # DSCP -> traffic class
+    queues: Mapping[int, int] | None  # traffic class -> queue
+    groups: Mapping[int, int] | None  # traffic class -> priority group
+    headroom: frozenset[int] | None  # priority groups that have room for what comes after a pause
+    paused: frozenset[int] | None  # priorities with PFC
+    pauses: Mapping[int, int] | None  # priority -> the queue that a received pause stops
+    watched: frozenset[int] | None  # priorities that the watchdog frees
+    marking: Mapping[int, Marking] | None  # by queue
+    schedule: Mapping[int, Schedule] | None  # by queue
+    speed: int | None = None  # Mb/s
+    fec: str | None = None

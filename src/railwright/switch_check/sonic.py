@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""SONiC's config_db.json as ports. Pure.
+
+Source: sonic-net/SONiC, Configuration.md (tables and fields); sonic-swss, qosorch and pfcwdorch (references, and keys that are lists of
+ports). A reference is a name, or, in images before 202111, ``[TABLE|NAME]``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, mapping, whole
+from railwright.switch_check.model import Marking, Port, Schedule, Unusable
+
+Table = Mapping[str, Mapping[str, Any]]
+REFERENCE = re.compile(r"\[[A-Z_0-9]+\|([^|\[\]]+)\]")
+GREEN = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")  # hosts' packets are green
+KIND = "a SONiC config_db.json"
+
+
+def ports(document: Any) -> list[Port]:
+    """Every port of the file. Raises Unusable."""
+    tables = {str(name): mapping(rows) for name, rows in mapping(document).items()}
+    if not tables.get("PORT") or not all(isinstance(row, Mapping) for row in tables["PORT"].values()):
+        raise Unusable(f"is not {KIND}: it has no table PORT")
+    return [_port(tables, str(name), row) for name, row in tables["PORT"].items()]
+
+
+def _port(tables: Mapping[str, Table], name: str, row: Mapping[str, Any]) -> Port:
+    qos = _of_port(tables.get("PORT_QOS_MAP"), name)
+    named = {kind: _named(tables, table, qos.get(field)) for kind, (field, table) in MAPS.items()} if qos else {}
+    queues = dict(_by_number(tables.get("QUEUE"), name))
+    watchdog = _of_port(tables.get("PFC_WD"), name)
+    software = _numbers(qos.get("pfcwd_sw_enable"))
+    trusted = "dscp_to_tc_map" in qos and "dot1p_to_tc_map" not in qos
+    return Port(
+        name, str(row.get("admin_status", "down")) == "up", _whole(row.get("mtu")), trusted,
+        named.get("classes", {}), named.get("queues", {}), named.get("groups", {}), _headroom(tables, name),
+        _numbers(qos.get("pfc_enable")), named.get("pauses", {}), software if watchdog else frozenset(),
+        {number: _marking(tables, queue) for number, queue in queues.items()},
+        {number: found for number, queue in queues.items() if (found := _schedule(tables, queue)) is not None},
+        _whole(row.get("speed")), None if row.get("fec") is None else str(row["fec"]),
+    )  # fmt: skip
+
+
+MAPS = {
+    "classes": ("dscp_to_tc_map", "DSCP_TO_TC_MAP"), "queues": ("tc_to_queue_map", "TC_TO_QUEUE_MAP"),
+    "groups": ("tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP"), "pauses": ("pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE"),
+}  # fmt: skip
+
+
+def _reference(value: Any) -> str:
+    text = str(value or "")
+    found = REFERENCE.fullmatch(text)
+    return found[1] if found else text
+
+
+def _named(tables: Mapping[str, Table], table: str, reference: Any) -> dict[int, int]:
+    """A map of numbers; what is no number in it is left out."""
+    rows = mapping(mapping(tables.get(table)).get(_reference(reference)))
+    pairs = ((_whole(key), _whole(value)) for key, value in rows.items())
+    return {key: value for key, value in pairs if key is not None and value is not None}
+
+
+def _of_port(table: Table | None, name: str) -> Mapping[str, Any]:
+    """The row of a port, whose key may be a list of ports."""
+    return next((mapping(row) for key, row in (table or {}).items() if name in str(key).split(",")), {})
+
+
+def _by_number(table: Table | None, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Of a table with keys such as ``Ethernet0,Ethernet4|3-4``, the rows of a port by queue or group."""
+    for key, row in (table or {}).items():
+        names, _bar, numbers = str(key).rpartition("|")
+        if name in names.split(","):
+            yield from ((number, mapping(row)) for number in _numbers(numbers) or ())
+
+
+def _numbers(text: Any) -> frozenset[int] | None:
+    """``3,4`` or ``3-4``; '' is none of them. None where nothing is said."""
+    if text is None:
+        return None
+    found: set[int] = set()
+    for part in str(text).split(","):
+        low, dash, high = part.strip().partition("-")
+        if is_digits(low) and (is_digits(high) or not dash):
+            found |= {number for number in range(8) if int(low) <= number <= int(high or low)}
+    return frozenset(found)
+
+
+def _whole(value: Any) -> int | None:
+    return int(value) if isinstance(value, str) and is_digits(value) else whole(value)
+
+
+def _headroom(tables: Mapping[str, Table], name: str) -> frozenset[int] | None:
+    """A profile with xoff; NULL leaves it to the dynamic buffer model, which gives a lossless one."""
+    if "BUFFER_PG" not in tables:
+        return None  # older images have it in a file beside
+    found = set()
+    for number, row in _by_number(tables["BUFFER_PG"], name):
+        profile = _reference(row.get("profile"))
+        if profile == "NULL" or "xoff" in mapping(mapping(tables.get("BUFFER_PROFILE")).get(profile)):
+            found.add(number)
+    return frozenset(found)
+
+
+def _marking(tables: Mapping[str, Table], queue: Mapping[str, Any]) -> Marking:
+    row = mapping(mapping(tables.get("WRED_PROFILE")).get(_reference(queue.get("wred_profile"))))
+    ecn = str(row.get("ecn", "")) in GREEN and row.get("wred_green_enable") != "false"
+    return Marking(ecn, *(_whole(row.get(f"green_{field}")) for field in ("min_threshold", "max_threshold", "drop_probability")))
+
+
+def _schedule(tables: Mapping[str, Table], queue: Mapping[str, Any]) -> Schedule | None:
+    row = mapping(mapping(tables.get("SCHEDULER")).get(_reference(queue.get("scheduler"))))
+    return Schedule(row.get("type") == "STRICT", _whole(row.get("weight"))) if row else None
+
+
+def line(port: str, hop: str, wanted: str) -> str:
+    """What puts a hop right: a command, or the entry of config_db."""
+    return LINES[hop].format(port=port, wanted=wanted)
+
+
+LINES = {
+    "mtu": "sudo config interface mtu {port} {wanted}",
+    "trust": 'PORT_QOS_MAP|{port}: "dscp_to_tc_map": "AZURE", and no dot1p_to_tc_map',
+    "class": "DSCP_TO_TC_MAP, the map of {port}: {wanted}",
+    "group": "TC_TO_PRIORITY_GROUP_MAP, the map of {port}: {wanted}",
+    "headroom": "sudo config interface buffer priority-group lossless add {port} {wanted}",
+    "pfc": "sudo config interface pfc priority {port} {wanted}",
+    "pause": "MAP_PFC_PRIORITY_TO_QUEUE, the map of {port}: {wanted}",
+    "queue": "TC_TO_QUEUE_MAP, the map of {port}: {wanted}",
+    "ecn": 'QUEUE|{port}|{wanted}: a "wred_profile" whose "ecn" is "ecn_all"',
+    "schedule": "QUEUE|{port}|{wanted}",
+    "cnp": "{wanted}",
+    "watchdog": "sudo config pfcwd start --action drop {port} 400 --restoration-time 400; PORT_QOS_MAP|{port}: pfcwd_sw_enable {wanted}",
+}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Exports of switches with a good chain, one platform each, written from the platforms' documentation and from nothing of railwright.
+
+And each setting of them broken once: what is broken, and the hop of which it is.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+Config = dict[str, Any]
+PORTS = ("Ethernet0", "Ethernet4")
+
+
+def sonic(dscp: int = 26, priority: int = 3, cnp_dscp: int = 48, cnp: int = 6) -> Config:
+    """config_db.json: Configuration.md and qos_config.j2 of sonic-net, maps by the chain."""
+    same = {str(number): str(number) for number in range(8)}
+    classes = {str(number): "0" for number in range(64)} | {str(dscp): str(priority), str(cnp_dscp): str(cnp)}
+    groups = {str(number): str(number if number == priority else 0) for number in range(8)}
+    qos = {"dscp_to_tc_map": "AZURE", "tc_to_queue_map": "AZURE", "tc_to_pg_map": "AZURE", "pfc_to_queue_map": "AZURE",
+           "pfc_enable": str(priority), "pfcwd_sw_enable": str(priority)}  # fmt: skip
+    queues = {f"{port}|{number}": {"scheduler": "scheduler.0"} for port in PORTS for number in range(7)}
+    for port in PORTS:
+        queues[f"{port}|{priority}"] = {"scheduler": "scheduler.1", "wred_profile": "AZURE_LOSSLESS"}
+        queues[f"{port}|{cnp}"] = {"scheduler": "strict"}
+    colours = {f"{colour}_{field}": value for colour in ("green", "yellow", "red") for field, value in (
+        ("min_threshold", "1048576"), ("max_threshold", "2097152"), ("drop_probability", "5"))}
+    return {
+        "DEVICE_METADATA": {"localhost": {"hostname": "leaf1", "hwsku": "Some-SKU", "platform": "x86_64"}},
+        "PORT": {port: {"admin_status": "up", "alias": f"etp{place + 1}", "mtu": "9216", "speed": "400000", "fec": "rs", "lanes": "0,1"}
+                 for place, port in enumerate(PORTS)} | {"Ethernet8": {"admin_status": "down", "mtu": "9100", "speed": "400000"}},
+        "DSCP_TO_TC_MAP": {"AZURE": classes}, "TC_TO_QUEUE_MAP": {"AZURE": same}, "TC_TO_PRIORITY_GROUP_MAP": {"AZURE": groups},
+        "MAP_PFC_PRIORITY_TO_QUEUE": {"AZURE": dict(same)}, "PORT_QOS_MAP": {port: dict(qos) for port in PORTS},
+        "SCHEDULER": {"scheduler.0": {"type": "DWRR", "weight": "14"}, "scheduler.1": {"type": "DWRR", "weight": "15"},
+                      "strict": {"type": "STRICT"}},
+        "WRED_PROFILE": {"AZURE_LOSSLESS": {"ecn": "ecn_all", "wred_green_enable": "true", **colours}},
+        "QUEUE": queues,
+        "BUFFER_PG": {f"{port}|{numbers}": {"profile": profile} for port in PORTS for numbers, profile in (
+            ("0", "ingress_lossy_profile"), (str(priority), "pg_lossless_400000_5m_profile"))},
+        "BUFFER_PROFILE": {"ingress_lossy_profile": {"pool": "ingress_lossless_pool", "size": "0", "dynamic_th": "3"},
+                           "pg_lossless_400000_5m_profile": {"pool": "ingress_lossless_pool", "size": "0", "xon": "0", "xoff": "120000"}},
+        "PFC_WD": {port: {"action": "drop", "detection_time": "400", "restoration_time": "400"} for port in PORTS},
+    }  # fmt: skip
+
+
+def _put(*path: str) -> Callable[[Any], Callable[[Config], None]]:
+    def of(value: Any) -> Callable[[Config], None]:
+        def change(config: Config) -> None:
+            place = config
+            for name in path[:-1]:
+                place = place[name]
+            if value is None:
+                del place[path[-1]]
+            else:
+                place[path[-1]] = value
+        return change
+    return of
+
+
+PORT = "Ethernet0"
+QOS = ("PORT_QOS_MAP", PORT)
+# What is broken on the first port: the hop that it breaks, and how.
+SONIC: dict[str, tuple[str, Callable[[Config], None]]] = {
+    "a port's MTU is the image's default of long ago": ("mtu", _put("PORT", PORT, "mtu")("1500")),
+    "a port's MTU is a little too small": ("mtu", _put("PORT", PORT, "mtu")("8999")),
+    "the port trusts the VLAN tag": ("trust", _put(*QOS, "dot1p_to_tc_map")("AZURE")),
+    "the port has no DSCP map": ("trust", _put(*QOS, "dscp_to_tc_map")(None)),
+    "the port has no maps at all": ("trust", _put(*QOS)(None)),
+    "the DSCP goes to another class": ("class", _put("DSCP_TO_TC_MAP", "AZURE", "26")("1")),
+    "the DSCP is in no class": ("class", _put("DSCP_TO_TC_MAP", "AZURE", "26")(None)),
+    "the port's DSCP map does not exist": ("class", _put(*QOS, "dscp_to_tc_map")("OTHER")),
+    "the class shares the lossy group": ("group", _put("TC_TO_PRIORITY_GROUP_MAP", "AZURE", "3")("0")),
+    "the class is in another lossless group": ("group", _put("TC_TO_PRIORITY_GROUP_MAP", "AZURE", "3")("4")),
+    "the port has no map of groups": ("group", _put(*QOS, "tc_to_pg_map")(None)),
+    "the group has a lossy buffer": ("headroom", _put("BUFFER_PG", f"{PORT}|3", "profile")("ingress_lossy_profile")),
+    "the group has no buffer of its own": ("headroom", _put("BUFFER_PG", f"{PORT}|3")(None)),
+    "PFC is off": ("pfc", _put(*QOS, "pfc_enable")("")),
+    "PFC is on the neighbour priority": ("pfc", _put(*QOS, "pfc_enable")("4")),
+    "PFC is on one priority more": ("pfc", _put(*QOS, "pfc_enable")("3,4")),
+    "the class goes out by another queue": ("queue", _put("TC_TO_QUEUE_MAP", "AZURE", "3")("2")),
+    "the port has no map of queues": ("queue", _put(*QOS, "tc_to_queue_map")(None)),
+    "a received pause stops another queue": ("pause", _put("MAP_PFC_PRIORITY_TO_QUEUE", "AZURE", "3")("4")),
+    "a received pause stops no queue": ("pause", _put(*QOS, "pfc_to_queue_map")(None)),
+    "the queue has no WRED profile": ("ecn", _put("QUEUE", f"{PORT}|3", "wred_profile")(None)),
+    "the WRED profile does not exist": ("ecn", _put("QUEUE", f"{PORT}|3", "wred_profile")("NONE")),
+    "ECN is off in the profile": ("ecn", _put("WRED_PROFILE", "AZURE_LOSSLESS", "ecn")("ecn_none")),
+    "ECN marks no green packet": ("ecn", _put("WRED_PROFILE", "AZURE_LOSSLESS", "ecn")("ecn_red")),
+    "WRED is off for green packets": ("ecn", _put("WRED_PROFILE", "AZURE_LOSSLESS", "wred_green_enable")("false")),
+    "the thresholds are the wrong way round": ("ecn", _put("WRED_PROFILE", "AZURE_LOSSLESS", "green_min_threshold")("4194304")),
+    "the RoCE queue is strict": ("schedule", _put("QUEUE", f"{PORT}|3", "scheduler")("strict")),
+    "the RoCE queue has no scheduler": ("schedule", _put("QUEUE", f"{PORT}|3", "scheduler")(None)),
+    "CNP goes with best effort": ("cnp", _put("DSCP_TO_TC_MAP", "AZURE", "48")("0")),
+    "CNP's queue waits its turn": ("cnp", _put("QUEUE", f"{PORT}|6", "scheduler")("scheduler.0")),
+    "CNP's class goes out by another queue": ("cnp", _put("TC_TO_QUEUE_MAP", "AZURE", "6")("5")),
+}  # fmt: skip
+# Where the chain still holds, and somebody should look.
+SONIC_WARN: dict[str, tuple[str, Callable[[Config], None]]] = {
+    "the watchdog watches nothing": ("watchdog", _put("PFC_WD", PORT)(None)),
+    "the watchdog watches another priority": ("watchdog", _put(*QOS, "pfcwd_sw_enable")("4")),
+}
+
+
+def broken(good: Config, change: Callable[[Config], None]) -> Config:
+    found = copy.deepcopy(good)
+    change(found)
+    return found

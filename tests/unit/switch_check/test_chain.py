@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every setting of a good chain is broken once, on every platform: ``switch check`` names that hop first. A good chain gives no alarm."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import switch_exports
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile, qos_profile
+from railwright.switch_check import Checked, Unusable, check
+from railwright.switch_hints import hints
+from switch_exports import SONIC, SONIC_WARN, broken
+from verb_said import Said, said_by
+
+HOPS = ("mtu", "trust", "class", "group", "headroom", "pfc", "queue", "pause", "ecn", "schedule", "cnp", "watchdog")
+SITE = "all: {children: {rdma: {vars: {rdma_fabric: roce, rdma_mtu: 9000, rdma_rails: []}, hosts: {n1: {}}}}}\n"
+
+
+def profile(name: str = "dscp26-prio3") -> QosProfile:
+    found = qos_profile(name)
+    assert found is not None
+    return found
+
+
+def checked(config: object, name: str = "dscp26-prio3", *ports: str) -> dict[str, Checked]:
+    return {one.port: one for one in check("sonic", json.dumps(config), profile(name), 9000, ports)}
+
+
+def failing(one: Checked) -> list[str]:
+    return [hop.hop for hop in one.hops if hop.status == "fail"]
+
+
+@pytest.mark.parametrize("name", [one.name for one in QOS_PROFILES])
+def test_a_good_chain_gives_no_alarm(name: str) -> None:
+    own = profile(name)
+    good = switch_exports.sonic(own.dscp, own.priority, own.cnp_dscp, own.cnp_priority)
+    for port in switch_exports.PORTS:
+        good["PORT_QOS_MAP"][port]["pfc_enable"] = good["PORT_QOS_MAP"][port]["pfcwd_sw_enable"] = ",".join(map(str, own.lossless))
+        good["BUFFER_PG"][f"{port}|0-7"] = {"profile": "pg_lossless_400000_5m_profile"}
+    if own.ets:
+        weights = [max(1, share) for share in own.ets]
+        good["SCHEDULER"] |= {f"own{number}": {"type": "DWRR", "weight": str(weight)} for number, weight in enumerate(weights)}
+        for port in switch_exports.PORTS:
+            for number in (number for number in range(8) if number != own.cnp_priority):
+                good["QUEUE"].setdefault(f"{port}|{number}", {})["scheduler"] = f"own{number}"
+    found = checked(good, name)
+    assert set(found) == set(switch_exports.PORTS), "a port that is down is not judged"
+    for one in found.values():
+        bad = [hop for hop in one.hops if hop.status != "pass" and not (own.ets and hop.hop == "schedule")]
+        assert bad == []
+        assert tuple(hop.hop for hop in one.hops) == HOPS
+
+
+@pytest.mark.parametrize("what", SONIC)
+def test_a_broken_setting_is_named_first_and_on_its_port_alone(what: str) -> None:
+    hop, change = SONIC[what]
+    found = checked(broken(switch_exports.sonic(), change))
+    first = found["Ethernet0"].first
+    assert first is not None
+    assert first.hop == hop, first
+    assert found["Ethernet0"].lines[hop].strip()
+    assert "{" not in found["Ethernet0"].lines[hop].replace('{"', "")
+    shared = re.search(r"DSCP_TO|TC_TO|MAP_PFC|WRED", str(change.__closure__ and [cell.cell_contents for cell in change.__closure__]))
+    assert (found["Ethernet4"].first is None) == (shared is None), "what all ports share breaks all of them"
+
+
+@pytest.mark.parametrize("what", SONIC_WARN)
+def test_a_watchdog_that_is_off_warns(what: str) -> None:
+    hop, change = SONIC_WARN[what]
+    one = checked(broken(switch_exports.sonic(), change))["Ethernet0"]
+    assert (one.first, [found.hop for found in one.hops if found.status == "warn"]) == (None, [hop])
+
+
+def test_every_hop_is_broken_by_something() -> None:
+    assert {hop for hop, _change in (*SONIC.values(), *SONIC_WARN.values())} == set(HOPS)
+
+
+def test_what_the_export_does_not_hold_is_unknown() -> None:
+    """Older images keep buffers in a file of their own."""
+    old = switch_exports.sonic()
+    del old["BUFFER_PG"]
+    one = checked(old)["Ethernet0"]
+    assert {hop.hop: hop.status for hop in one.hops if hop.status != "pass"} == {"headroom": "unknown"}
+
+
+def test_references_of_older_images_and_lists_of_ports() -> None:
+    old = switch_exports.sonic()
+    for row in old["PORT_QOS_MAP"].values():
+        for field, table in (("dscp_to_tc_map", "DSCP_TO_TC_MAP"), ("tc_to_queue_map", "TC_TO_QUEUE_MAP"),
+                             ("tc_to_pg_map", "TC_TO_PRIORITY_GROUP_MAP"), ("pfc_to_queue_map", "MAP_PFC_PRIORITY_TO_QUEUE")):  # fmt: skip
+            row[field] = f"[{table}|{row[field]}]"
+    old["PORT_QOS_MAP"] = {"Ethernet0,Ethernet4": old["PORT_QOS_MAP"]["Ethernet0"]}
+    old["BUFFER_PG"] = {"Ethernet0,Ethernet4|3-4": {"profile": "[BUFFER_PROFILE|pg_lossless_400000_5m_profile]"}}
+    assert [one.first for one in checked(old).values()] == [None, None]
+
+
+@pytest.mark.parametrize("name", [one.name for one in QOS_PROFILES])
+def test_the_tables_of_our_own_hints_pass_but_for_what_the_image_brings(name: str) -> None:
+    """The text's JSON over the image's template: what `switch hints` says is what `switch check` takes."""
+    text = "\n".join(hints("sonic", profile(name)))
+    tables = json.loads(re.search(r"<<'EOF'\n(.*?)\nEOF", text, re.DOTALL)[1])  # type: ignore[index]
+    own = profile(name)
+    config = switch_exports.sonic(own.dscp, own.priority, own.cnp_dscp, own.cnp_priority)
+    for table, rows in tables.items():
+        for key, row in rows.items():
+            config[table].setdefault(key, {}).update(row)
+    config["BUFFER_PG"]["Ethernet0|0-7"] = {"profile": "pg_lossless_400000_5m_profile"}
+    found = checked(config, name, "Ethernet0")["Ethernet0"]
+    assert [hop for hop in failing(found) if hop != "schedule"] == []
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("", "is not a SONiC config_db.json"), ("{", "is not a SONiC config_db.json"), ("[]", "it has no table PORT"),
+    ("{}", "it has no table PORT"),
+    ('{"PORT": {"Ethernet0": 5}}', "it has no table PORT"), ('{"PORT": {"Ethernet0": {}}}', "has no port that is up"),
+    ("set interface swp1 link mtu 9216\n", "is not a SONiC config_db.json"), ("[" * 100_000, "is not a SONiC config_db.json"),
+])  # fmt: skip
+def test_what_is_no_export_is_said_in_one_line(text: str, why: str) -> None:
+    with pytest.raises(Unusable, match=re.escape(why)):
+        check("sonic", text, profile(), 9000)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("site.yml").write_text(SITE, encoding="utf-8")
+    Path("leaf1.json").write_text(json.dumps(switch_exports.sonic()), encoding="utf-8")
+    Path("leaf2.json").write_text(json.dumps(broken(switch_exports.sonic(), SONIC["PFC is off"][1])), encoding="utf-8")
+    return tmp_path
+
+
+def call(capfd: pytest.CaptureFixture[str], *words: str) -> Said:
+    return said_by(capfd, "switch", "check", "-i", "site.yml", "--os", "sonic", *words)
+
+
+def test_the_verb(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert call(capfd, "leaf1.json").code == 0
+    ran = call(capfd, "leaf1.json", "leaf2.json")
+    assert ran.code == 1
+    assert "leaf1.json 2 ports, the chain of dscp26-prio3 is broken on 0" in ran.out
+    assert "leaf2.json 2 ports, the chain of dscp26-prio3 is broken on 1" in ran.out
+    assert [" ".join(line.split()) for line in ran.out.splitlines() if "fail" in line] == [
+        "fail first pfc Ethernet0 on 3 alone on none sudo config interface pfc priority PORT 3 on"]
+    document = json.loads(call(capfd, "leaf2.json", "--format", "json").out)
+    assert document["summary"] == {"ports": 2, "broken": 1, "exit_code": 1}
+    assert document["switches"]["leaf2.json"]["ports"]["Ethernet0"]["first"] == "pfc"
+
+
+def test_bad_files_end_with_one_line(site: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("torn.json").write_text(Path("leaf1.json").read_text()[:500], encoding="utf-8")
+    Path("large.json").write_text(" " * (33 << 20), encoding="utf-8")
+    for words, why in ((("torn.json",), "torn.json: is not a SONiC config_db.json"), (("none.json",), "none.json: No such file"),
+                       (("large.json",), "large.json: is larger than any export: more than 32 MiB"),
+                       (("leaf1.json", "--port", "Ethernet99"), "has no port Ethernet99: is it another switch's?")):  # fmt: skip
+        ran = call(capfd, *words)
+        assert ran.code == 64
+        assert why in ran.err.splitlines()[-1]
+        assert ran.out == ""
