@@ -87,6 +87,7 @@ def command(
     if drained:
         check_drain(judged)
     place = last_of("isolate", session.inventory, journal.WORK) if resume else place_of("isolate", session.inventory, session.id)
+    begun_with = journal.begun_with(place, judged.inventory.hosts) if resume else ()
     left_out = left_out_of(session, judged, job, seed, all_of_them=busy or resume)
     tool = "perftest" if job is not None and tool == "auto" else tool  # the GPUs are the job's
     sites, outcome = measurable(session, judged, left_out)
@@ -97,7 +98,7 @@ def command(
     rails = shared_rails(sites)
     run = f"isolate-{hashlib.sha256(place.name.encode()).hexdigest()[:16]}"  # the same for a search that goes on
     tool, launcher = launcher_of(session, judged, sites, tool, rails, run, at_once, resumed=resume)
-    nodes = journal.begun_with(place) if resume else tuple(launcher.nodes)
+    nodes = begun_with or tuple(launcher.nodes)
     fleet = make_fleet(nodes, rails, leaves_of(judged, nodes), tool)
     options = Options(minutes, rounds, seed, samples or 0)
     book, options = journal.reopen(place, fleet) if resume else (journal.create(place, fleet, options), options)

@@ -7,11 +7,12 @@ results behind it; a round without all of them is measured again.
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from railwright.exitcodes import InputError
 from railwright.isolate.model import FAILURES, WAYS, Ask, Fleet, Options, Result, Round, Trial
 from railwright.journal import Lines, begin, damaged, go_on, read
@@ -54,13 +55,17 @@ def create(path: Path, fleet: Fleet, options: Options) -> Journal:
     return Journal(path, begin(path, head, WORK))
 
 
-def begun_with(path: Path) -> tuple[str, ...]:
-    """The nodes that a search was begun with: which ones answer and are idle may have changed since. Raises InputError."""
+def begun_with(path: Path, hosts: Collection[str]) -> tuple[str, ...]:
+    """The nodes that a search was begun with: which ones answer and are idle may have changed since. Raises InputError, also where one is
+    none of the inventory's ``hosts``."""
     try:
         with path.open(encoding="utf-8") as lines:
-            return tuple(str(node) for node in mapping(read_json(lines.readline()))["nodes"])
+            found = tuple(str(node) for node in mapping(read_json(lines.readline()))["nodes"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise damaged(path, error, WORK) from error
+    if strange := [node for node in found if node not in hosts]:
+        raise InputError(f"{path}: is the journal of another inventory, which has {first_of(strange)}", path, 1)
+    return found
 
 
 def reopen(path: Path, fleet: Fleet) -> tuple[Journal, Options]:

@@ -11,6 +11,9 @@ import pytest
 
 from railwright.cli.isolate import not_needed
 from railwright.cli.main import run
+from railwright.isolate.journal import create
+from railwright.isolate.model import Options, make_fleet
+from railwright.journal import place_of
 from railwright.scan import scan
 from railwright.scan.faults import Unreachable
 from repo import ROOT
@@ -43,6 +46,18 @@ def test_bad_input_is_one_line(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert run(["isolate", "-i", SITE, *arguments]) == 64
     assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_journal_of_another_inventory_is_refused_before_any_node_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr("railwright.cli.isolate.measurable", None)
+    fleet = make_fleet(["gpu1", "gpu2", "node1"], ["rail0"], {}, "perftest")
+    create(place_of("isolate", Path(SITE), "RUN"), fleet, Options()).close()
+    assert run(["isolate", "-i", SITE, "--resume"]) == 64
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("is the journal of another inventory, which has gpu1, gpu2")
 
 
 def test_a_job_has_partners_that_are_idle() -> None:
