@@ -45,10 +45,37 @@ def sonic(dscp: int = 26, priority: int = 3, cnp_dscp: int = 48, cnp: int = 6) -
     }  # fmt: skip
 
 
-def _put(*path: str) -> Callable[[Any], Callable[[Config], None]]:
+def nvue(dscp: int = 26, priority: int = 3, cnp_dscp: int = 48, cnp: int = 6) -> Config:
+    """``nv config show -o json`` (its one document is a list): RoCE mode, and the chain spelt out, as NVIDIA's guide moves it."""
+    interface = {"link": {"mtu": 9216, "speed": "400G", "fec": "rs", "state": {"up": {}}}, "qos": {"pfc-watchdog": {"state": "enabled"}},
+                 "type": "swp"}  # fmt: skip
+    return {"list": [
+        {"header": {"model": "SN5600", "nvue-api-version": "nvue_v1", "rev-id": 1.0, "version": "Cumulus Linux 5.11.0"}},
+        {"set": {
+            "bridge": {"domain": {"br_default": {}}},
+            "interface": {"swp1": copy.deepcopy(interface), "swp2-3": copy.deepcopy(interface), "eth0": {"type": "eth"},
+                          "swp9": {"link": {"mtu": 9216, "state": {"down": {}}}, "type": "swp"}},
+            "qos": {
+                "roce": {"mode": "lossless", "state": "enabled"},
+                "mapping": {"default-global": {"trust": "both", "dscp": {str(dscp): {"switch-priority": priority},
+                                                                         str(cnp_dscp): {"switch-priority": cnp}}}},
+                "pfc": {"default-global": {"switch-priority": [priority]}},
+                "egress-queue-mapping": {"default-global": {"switch-priority": {
+                    str(number): {"traffic-class": {priority: 3, cnp: 6}.get(number, 0)} for number in range(8)}}},
+                "traffic-pool": {"roce-lossless": {"switch-priority": [priority]},
+                                 "default-lossy": {"switch-priority": [number for number in range(8) if number != priority]}},
+                "congestion-control": {"default-global": {"traffic-class": {"3": {
+                    "ecn": "enable", "min-threshold": 150000, "max-threshold": 1500000, "probability": 100}}}},
+                "egress-scheduler": {"default-global": {"traffic-class": {
+                    "0": {"mode": "dwrr", "bw-percent": 50}, "3": {"mode": "dwrr", "bw-percent": 50}, "6": {"mode": "strict"}}}},
+            }}},
+    ]}  # fmt: skip
+
+
+def _put(*path: str | int) -> Callable[[Any], Callable[[Config], None]]:
     def of(value: Any) -> Callable[[Config], None]:
         def change(config: Config) -> None:
-            place = config
+            place: Any = config
             for name in path[:-1]:
                 place = place[name]
             if value is None:
@@ -99,6 +126,38 @@ SONIC: dict[str, tuple[str, Callable[[Config], None]]] = {
 SONIC_WARN: dict[str, tuple[str, Callable[[Config], None]]] = {
     "the watchdog watches nothing": ("watchdog", _put("PFC_WD", PORT)(None)),
     "the watchdog watches another priority": ("watchdog", _put(*QOS, "pfcwd_sw_enable")("4")),
+}
+
+
+SET = ("list", 1, "set")
+Q = (*SET, "qos")
+QUEUES = (*Q, "egress-queue-mapping", "default-global", "switch-priority")
+NVUE: dict[str, tuple[str, Callable[[Config], None]]] = {
+    "a port's MTU is too small": ("mtu", _put(*SET, "interface", "swp1", "link", "mtu")(1500)),
+    "a range of ports has another MTU": ("mtu", _put(*SET, "interface", "swp2-3", "link", "mtu")(8192)),
+    "ports trust the VLAN tag": ("trust", _put(*Q, "mapping", "default-global", "trust")("l2")),
+    "the port has a map of its own without trust": ("trust", _put(*SET, "interface", "swp1", "qos", "mapping")({"profile": "other"})),
+    "the DSCP goes to another priority": ("class", _put(*Q, "mapping", "default-global", "dscp", "26", "switch-priority")(2)),
+    "the lossless pool has another priority": ("headroom", _put(*Q, "traffic-pool", "roce-lossless", "switch-priority")([4])),
+    "the lossless pool is empty": ("headroom", _put(*Q, "traffic-pool", "roce-lossless", "switch-priority")([])),
+    "PFC is on the neighbour priority": ("pfc", _put(*Q, "pfc", "default-global", "switch-priority")([4])),
+    "PFC is on one priority more": ("pfc", _put(*Q, "pfc", "default-global", "switch-priority")([3, 4])),
+    "PFC is on none": ("pfc", _put(*Q, "pfc", "default-global", "switch-priority")([])),
+    "PFC is text": ("pfc", _put(*Q, "pfc", "default-global", "switch-priority")("2,4-5")),
+    "the port has a PFC profile of its own": ("pfc", _put(*SET, "interface", "swp1", "qos", "pfc")({"profile": "none-such"})),
+    "RoCE goes out with best effort": ("queue", _put(*QUEUES, "3")({"traffic-class": 0})),
+    "another priority is in RoCE's queue": ("queue", _put(*QUEUES, "5")({"traffic-class": 3})),
+    "ECN is off": ("ecn", _put(*Q, "congestion-control", "default-global", "traffic-class", "3", "ecn")("disable")),
+    "the thresholds are the wrong way round": ("ecn", _put(*Q, "congestion-control", "default-global", "traffic-class", "3",
+                                                           "min-threshold")(3000000)),
+    "the RoCE queue is strict": ("schedule", _put(*Q, "egress-scheduler", "default-global", "traffic-class", "3")({"mode": "strict"})),
+    "CNP goes with best effort": ("cnp", _put(*Q, "mapping", "default-global", "dscp", "48", "switch-priority")(0)),
+    "CNP's queue waits its turn": ("cnp", _put(*Q, "egress-scheduler", "default-global", "traffic-class", "6")({"mode": "dwrr"})),
+    "CNP's priority goes out with best effort": ("cnp", _put(*QUEUES, "6")({"traffic-class": 0})),
+}  # fmt: skip
+NVUE_WARN: dict[str, tuple[str, Callable[[Config], None]]] = {
+    "the watchdog is off": ("watchdog", _put(*SET, "interface", "swp1", "qos", "pfc-watchdog", "state")("disabled")),
+    "the watchdog is not said": ("watchdog", _put(*SET, "interface", "swp1", "qos", "pfc-watchdog")(None)),
 }
 
 

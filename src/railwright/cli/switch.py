@@ -49,6 +49,7 @@ class CheckedOs(StrEnum):
     """The platforms whose exports can be read."""
 
     SONIC = "sonic"
+    NVUE = "nvue"
 
 
 class SwitchOs(StrEnum):
@@ -107,8 +108,9 @@ def _texts(os: str, specs: list[Spec]) -> list[dict[str, Any]]:
     return found
 
 
-Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="A switch's export each: config_db.json of SONiC.")]
-CheckedOption = Annotated[CheckedOs, option("--os", help="Of the switches: sonic.")]
+FILES_HELP = "A switch's export each: SONiC's config_db.json, or `nv config show -o json`."
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES_HELP)]
+CheckedOption = Annotated[CheckedOs, option("--os", help="Of the switches: sonic, or nvue (Cumulus Linux 5).")]
 Ports = Annotated[list[str] | None, option("--port", metavar="NAME", help="Only this port; may be given several times.")]
 
 

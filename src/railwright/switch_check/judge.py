@@ -15,6 +15,8 @@ from typing import NamedTuple
 from railwright.switch_check.model import Marking, Port
 from railwright.switch_hints.model import Chain
 
+NEAR = 2  # percent points by which a share may differ: weights are whole numbers
+
 
 class Hop(NamedTuple):
     """``wanted``: what the platform's line for this hop is filled in with."""
@@ -63,35 +65,37 @@ def _way_in(port: Port, chain: Chain, mtu: int) -> Iterator[Hop]:
 
 def _way_out(port: Port, chain: Chain) -> Iterator[Hop]:
     queue = None if port.queues is None else port.queues.get(chain.priority)
-    yield _hop("queue", f"class {chain.priority} in queue {chain.priority}", _of(port.queues, chain.priority, "in queue"),
-               good=queue == chain.priority, wanted=f'"{chain.priority}": "{chain.priority}"')
+    beside = [tc for tc, own in (port.queues or {}).items() if own == queue and tc not in chain.lossless]
+    seen = _of(port.queues, chain.priority, "in queue")
+    told = f"{seen}, as class {_list(beside)}" if queue is not None and beside else seen
+    yield _hop("queue", f"class {chain.priority} in a queue without lossy classes", told, good=queue is not None and not beside,
+               wanted=f'"{chain.priority}": "{chain.priority}"')
     stopped = None if port.pauses is None else port.pauses.get(chain.priority)
-    yield _hop("pause", f"priority {chain.priority} stops queue {chain.priority}", _of(port.pauses, chain.priority, "stops queue"),
-               good=stopped == chain.priority, wanted=f'"{chain.priority}": "{chain.priority}"')
-    mark = None if port.marking is None else port.marking.get(chain.priority)
+    yield _hop("pause", f"priority {chain.priority} stops queue {queue}", _of(port.pauses, chain.priority, "stops queue"),
+               good=stopped is not None and stopped == queue, wanted=f'"{chain.priority}": "{queue}"')
+    mark = None if port.marking is None or queue is None else port.marking.get(queue)
     marks = mark is not None and mark.ecn and (mark.low is None or mark.high is None or 0 < mark.low < mark.high)
-    found = None if port.marking is None else _marks(mark)
-    yield _hop("ecn", f"queue {chain.priority} marks", found, good=marks, wanted=chain.priority)
-    own = None if port.schedule is None else port.schedule.get(chain.priority)
-    told = None if port.schedule is None else "no schedule" if own is None else "strict" if own.strict else f"weight {own.weight}"
-    share = _share(port, chain.priority)
-    good = own is not None and not own.strict and (not chain.own_share or share is None or abs(share - chain.share) <= 2)
-    expected = f"queue {chain.priority} has {chain.share} %" if chain.own_share else f"queue {chain.priority} is not strict"
-    yield _hop("schedule", expected, told if share is None or told is None else f"{told}, {share} %", good=good, wanted=chain.priority)
+    yield _hop("ecn", f"queue {queue} marks", None if port.marking is None else _marks(mark), good=marks, wanted=queue)
+    own = None if port.schedule is None or queue is None else port.schedule.get(queue)
+    found = None if port.schedule is None else "no schedule" if own is None else "strict" if own.strict else f"weight {own.weight}"
+    share = None if queue is None else _share(port, queue)
+    good = own is not None and not own.strict and (not chain.own_share or share is None or abs(share - chain.share) <= NEAR)
+    expected = f"queue {queue} has {chain.share} %" if chain.own_share else f"queue {queue} is not strict"
+    yield _hop("schedule", expected, found if share is None or found is None else f"{found}, {share} %", good=good, wanted=queue)
 
 
 def _cnp(port: Port, chain: Chain) -> Hop:
     """The class that CNP has by its DSCP, and the queue of that."""
-    expected = f"DSCP {chain.cnp_dscp} in a strict queue, {chain.cnp_priority}"
+    expected = f"DSCP {chain.cnp_dscp} in class {chain.cnp_priority} and a strict queue"
     if port.classes is None or port.queues is None or port.schedule is None:
         return _hop("cnp", expected, None, good=False)
     tc = port.classes.get(chain.cnp_dscp)
     queue = None if tc is None else port.queues.get(tc)
     own = None if queue is None else port.schedule.get(queue)
-    good = (tc, queue) == (chain.cnp_priority, chain.cnp_priority) and own is not None and own.strict
-    found = f"DSCP {chain.cnp_dscp} in class {tc}, queue {queue}, {'strict' if own is not None and own.strict else 'not strict'}"
-    wanted = f"DSCP {chain.cnp_dscp} to class and queue {chain.cnp_priority}, and that queue strict"
-    return _hop("cnp", expected, found, good=good, wanted=wanted)
+    strict = own is not None and own.strict
+    found = f"DSCP {chain.cnp_dscp} in class {tc}, queue {queue}, {'strict' if strict else 'not strict'}"
+    wanted = f"DSCP {chain.cnp_dscp} to class {chain.cnp_priority}, and the queue of that class strict"
+    return _hop("cnp", expected, found, good=tc == chain.cnp_priority and strict, wanted=wanted)
 
 
 def _watchdog(port: Port, chain: Chain) -> Hop:

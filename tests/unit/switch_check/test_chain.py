@@ -13,7 +13,7 @@ import switch_exports
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile, qos_profile
 from railwright.switch_check import Checked, Unusable, check
 from railwright.switch_hints import hints
-from switch_exports import SONIC, SONIC_WARN, broken
+from switch_exports import NVUE, NVUE_WARN, SONIC, SONIC_WARN, broken
 from verb_said import Said, said_by
 
 HOPS = ("mtu", "trust", "class", "group", "headroom", "pfc", "queue", "pause", "ecn", "schedule", "cnp", "watchdog")
@@ -28,6 +28,52 @@ def profile(name: str = "dscp26-prio3") -> QosProfile:
 
 def checked(config: object, name: str = "dscp26-prio3", *ports: str) -> dict[str, Checked]:
     return {one.port: one for one in check("sonic", json.dumps(config), profile(name), 9000, ports)}
+
+
+def nvue(config: object, *ports: str) -> dict[str, Checked]:
+    assert isinstance(config, dict)
+    return {one.port: one for one in check("nvue", json.dumps(config["list"]), profile(), 9000, ports)}
+
+
+def test_a_good_chain_of_nvue_gives_no_alarm() -> None:
+    found = nvue(switch_exports.nvue())
+    assert set(found) == {"swp1", "swp2", "swp3"}, "neither a port that is down nor the management's"
+    assert [hop for one in found.values() for hop in one.hops if hop.status != "pass"] == []
+
+
+def test_roce_mode_alone_is_a_good_chain_for_priority_3() -> None:
+    """What it sets stands in no document."""
+    config = switch_exports.nvue()
+    config["list"][1]["set"]["qos"] = {"roce": {"enable": "on"}}
+    assert [hop for hop in nvue(config)["swp1"].hops if hop.status != "pass"] == []
+    config["list"][1]["set"]["qos"] = {}
+    first = nvue(config)["swp1"].first
+    assert first is not None
+    assert first.hop == "trust"
+
+
+@pytest.mark.parametrize("what", NVUE)
+def test_a_broken_setting_of_nvue_is_named_first(what: str) -> None:
+    hop, change = NVUE[what]
+    found = nvue(broken(switch_exports.nvue(), change))
+    bad = [one for one in found.values() if one.first is not None]
+    assert bad
+    assert {one.first.hop for one in bad if one.first is not None} == {hop}
+    assert all(one.lines[hop].startswith("nv set ") or hop == "cnp" for one in bad)
+
+
+@pytest.mark.parametrize("what", NVUE_WARN)
+def test_a_watchdog_of_nvue_that_is_off_warns(what: str) -> None:
+    hop, change = NVUE_WARN[what]
+    one = nvue(broken(switch_exports.nvue(), change))["swp1"]
+    assert (one.first, [found.hop for found in one.hops if found.status == "warn"]) == (None, [hop])
+
+
+def test_the_file_of_another_platform_is_none() -> None:
+    with pytest.raises(Unusable, match="is not what `nv config show -o json` prints: it sets no interface"):
+        check("nvue", json.dumps(switch_exports.sonic()), profile(), 9000)
+    with pytest.raises(Unusable, match="it has no table PORT"):
+        check("sonic", json.dumps(switch_exports.nvue()["list"]), profile(), 9000)
 
 
 def failing(one: Checked) -> list[str]:

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``nv config show -o json`` of Cumulus Linux 5 as ports. Pure.
+
+Source: NVIDIA, Cumulus Linux 5 user guide, Quality of Service and RDMA over Converged Ethernet (what RoCE mode sets), NVUE object model. A
+switch priority is a class here, a traffic class a queue, and the pool roce-lossless what has headroom. RoCE mode sets what the document
+does not say: its defaults lie below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, mapping, whole
+from railwright.switch_check.model import Marking, Port, Schedule, Unusable
+
+KIND = "what `nv config show -o json` prints"
+GLOBAL = "default-global"  # the profile of a port that names none
+PLAIN = {number: number >> 3 for number in range(64)}  # DSCP -> switch priority, of every Spectrum
+ROCE_QUEUES = {3: 3, 6: 6}  # switch priority -> traffic class in RoCE mode; all others are in 0
+ROCE_SCHEDULE = {0: Schedule(strict=False, weight=50), 3: Schedule(strict=False, weight=50), 6: Schedule(strict=True)}
+ROCE_MARKING = {0: Marking(ecn=True, low=150000, high=1500000, percent=100), 3: Marking(ecn=True, low=150000, high=1500000, percent=100)}
+ON = ("on", "enable", "enabled", True)
+RANGE = re.compile(r"([a-z]+)([0-9]{1,4})(?:-([0-9]{1,4}))?(s[0-9](?:-[0-9])?)?")
+NUMBERS = re.compile(r"[0-9](?:-[0-9])?(?:,[0-9](?:-[0-9])?)*")
+
+
+def ports(document: Any) -> list[Port]:
+    """Every front panel port of the file. Raises Unusable."""
+    documents = document if isinstance(document, list) else []
+    said = next((mapping(row["set"]) for row in documents if isinstance(row, dict) and "set" in row), {})
+    interfaces = mapping(said.get("interface"))
+    if not interfaces:
+        raise Unusable(f"is not {KIND}: it sets no interface")
+    qos = mapping(said.get("qos"))
+    found = {name: mapping(row) for key, row in interfaces.items() for name in _names(str(key))}
+    return [_port(qos, name, row) for name, row in found.items()]
+
+
+def _names(text: str) -> Iterator[str]:
+    """``swp1-4,swp7``: switch ports alone."""
+    for part in text.split(","):
+        found = RANGE.fullmatch(part)
+        if found is not None and found[1] == "swp":
+            yield from (f"swp{number}{found[4] or ''}" for number in range(int(found[2]), min(int(found[3] or found[2]), 9999) + 1))
+
+
+def _port(qos: Mapping[str, Any], name: str, row: Mapping[str, Any]) -> Port:
+    own, link = mapping(row.get("qos")), mapping(row.get("link"))
+    roce = _roce(qos)
+    maps = _profile(qos, own, "mapping")
+    classes = PLAIN | dict(_numbered(maps.get("dscp"), "switch-priority"))
+    queues = dict.fromkeys(range(8), 0) | (ROCE_QUEUES if roce else {number: number for number in range(8)})
+    queues |= dict(_numbered(_profile(qos, own, "egress-queue-mapping").get("switch-priority"), "traffic-class"))
+    pfc = _profile(qos, own, "pfc")
+    default = frozenset((3,)) if roce and _name(own, "pfc") == GLOBAL else frozenset()
+    paused = _numbers(pfc["switch-priority"]) if "switch-priority" in pfc else default
+    pool = mapping(mapping(qos.get("traffic-pool")).get("roce-lossless"))
+    headroom = _numbers(pool["switch-priority"]) if "switch-priority" in pool else frozenset((3,)) if roce else None
+    watched = mapping(own.get("pfc-watchdog")).get("state") in ON
+    trust = maps.get("trust", "both" if roce and _name(own, "mapping") == GLOBAL else "l2")  # what a port has by itself
+    return Port(
+        name, "down" not in mapping(link.get("state")), whole(link.get("mtu")), trust in ("l3", "both"), classes, queues,
+        {number: number for number in range(8)}, headroom, paused, {number: queues[number] for number in paused},
+        paused if watched else frozenset(), _marking(qos, own, roce=roce), _schedule(qos, own, roce=roce),
+        None, None if link.get("fec") is None else str(link["fec"]),
+    )  # fmt: skip
+
+
+def _roce(qos: Mapping[str, Any]) -> bool:
+    """``enable: on`` until 5.14, ``state: enabled`` since."""
+    said = mapping(qos.get("roce"))
+    return (said.get("state") in ON or said.get("enable") in ON) and said.get("mode", "lossless") == "lossless"
+
+
+def _profile(qos: Mapping[str, Any], own: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    """The profile of a kind that a port names, or everybody's."""
+    return mapping(mapping(qos.get(kind)).get(_name(own, kind)))
+
+
+def _name(own: Mapping[str, Any], kind: str) -> str:
+    return str(mapping(own.get(kind)).get("profile", GLOBAL))
+
+
+def _numbered(rows: Any, field: str) -> Iterator[tuple[int, int]]:
+    for key, row in mapping(rows).items():
+        value = whole(mapping(row).get(field))
+        if is_digits(str(key)) and value is not None:
+            yield int(key), value
+
+
+def _numbers(value: Any) -> frozenset[int]:
+    """A list, a mapping by number, or ``3,4`` and ``3-4``."""
+    texts = [str(item) for item in value] if isinstance(value, (list, dict)) else str(value).replace(" ", "").split(",")
+    found: set[int] = set()
+    for text in texts:
+        if NUMBERS.fullmatch(text):
+            low, _dash, high = text.partition("-")
+            found |= set(range(int(low), int(high or low) + 1))
+    return frozenset(found)
+
+
+def _marking(qos: Mapping[str, Any], own: Mapping[str, Any], *, roce: bool) -> dict[int, Marking]:
+    found = dict(ROCE_MARKING) if roce else {}
+    for key, row in mapping(_profile(qos, own, "congestion-control").get("traffic-class")).items():
+        said = mapping(row)
+        if is_digits(str(key)):
+            before = found.get(int(key), Marking(ecn=False))
+            ecn = said["ecn"] in ON if "ecn" in said else before.ecn
+            low, high, percent = (whole(said[name]) if name in said else old for name, old in (
+                ("min-threshold", before.low), ("max-threshold", before.high), ("probability", before.percent)))
+            found[int(key)] = Marking(ecn, low, high, percent)
+    return found
+
+
+def _schedule(qos: Mapping[str, Any], own: Mapping[str, Any], *, roce: bool) -> dict[int, Schedule] | None:
+    found = dict(ROCE_SCHEDULE) if roce else {}
+    for key, row in mapping(_profile(qos, own, "egress-scheduler").get("traffic-class")).items():
+        said = mapping(row)
+        if is_digits(str(key)):
+            strict = said["mode"] == "strict" if "mode" in said else found.get(int(key), Schedule(strict=False)).strict
+            found[int(key)] = Schedule(strict, None if strict else whole(said.get("bw-percent")))
+    return found or None
+
+
+def line(port: str, hop: str, wanted: str) -> str:
+    """The command that puts a hop right."""
+    number = wanted.replace('"', "").partition(":")
+    return LINES[hop].format(port=port, wanted=wanted, key=number[0].strip(), value=number[2].strip(), first=wanted.partition(" ")[0])
+
+
+LINES = {
+    "mtu": "nv set interface {port} link mtu {wanted}",
+    "trust": "nv set qos mapping default-global trust both",
+    "class": "nv set qos mapping default-global dscp {key} switch-priority {value}",
+    "group": "nv set qos roce mode lossless",
+    "headroom": "nv set qos traffic-pool roce-lossless switch-priority {wanted}",
+    "pfc": "nv set qos pfc default-global switch-priority; {wanted}",
+    "queue": "nv set qos egress-queue-mapping default-global switch-priority {key} traffic-class 3",
+    "pause": "nv set qos egress-queue-mapping default-global switch-priority {key} traffic-class {value}",
+    "ecn": "nv set qos congestion-control default-global traffic-class {wanted} ecn enable",
+    "schedule": "nv set qos egress-scheduler default-global traffic-class {wanted}",
+    "cnp": "{wanted}",
+    "watchdog": "nv set interface {port} qos pfc-watchdog state enable",
+}
