@@ -48,7 +48,7 @@ def test_bad_input_is_one_line(
     assert said in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_a_journal_of_another_inventory_is_refused_before_any_node_is_asked(
+def test_a_journal_of_another_inventory_is_refused_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
