@@ -72,6 +72,95 @@ def nvue(dscp: int = 26, priority: int = 3, cnp_dscp: int = 48, cnp: int = 6) ->
     ]}  # fmt: skip
 
 
+EOS_TEXT = """! device: leaf1 (DCS-7060X6, EOS-4.31.2F)
+!
+hostname leaf1
+priority-flow-control pause watchdog default timeout 0.20
+priority-flow-control pause watchdog default recovery-time 0.20
+priority-flow-control pause watchdog action drop
+!
+qos map dscp {dscp} to traffic-class {priority}
+qos map dscp {cnp_dscp} to traffic-class {cnp}
+qos map traffic-class {priority} to tx-queue {priority}
+!
+qos profile ROCE
+   qos trust dscp
+   priority-flow-control on
+   priority-flow-control priority {priority} no-drop
+   uc-tx-queue {priority}
+      no priority
+      bandwidth percent 50
+      random-detect ecn minimum-threshold 256 kbytes maximum-threshold 512 kbytes max-mark-probability 100 weight 0
+   uc-tx-queue 0
+      no priority
+      bandwidth percent 30
+   uc-tx-queue 1
+      no priority
+      bandwidth percent 20
+!
+interface Ethernet1
+   description to gpu001
+   mtu 9214
+   no switchport
+   service-profile ROCE
+!
+interface Ethernet2
+   mtu 9214
+   no switchport
+   service-profile ROCE
+!
+interface Ethernet3
+   shutdown
+!
+interface Management1
+   ip address 192.0.2.5/24
+!
+end
+"""
+
+
+def eos(dscp: int = 26, priority: int = 3, cnp_dscp: int = 48, cnp: int = 6) -> str:
+    """A running-config, from the manual's chapters on QoS and on flow control."""
+    return EOS_TEXT.format(dscp=dscp, priority=priority, cnp_dscp=cnp_dscp, cnp=cnp)
+
+
+def as_eos_json(text: str) -> Config:
+    """As ``show running-config | json`` nests it."""
+    found: Config = {"cmds": {}, "comments": ["device: leaf1"]}
+    places = [(-1, found["cmds"])]
+    for line in text.splitlines():
+        if line.strip() in ("", "!") or line.startswith("!"):
+            continue
+        depth = len(line) - len(line.lstrip())
+        while places[-1][0] >= depth:
+            places.pop()
+        below: Config = {"cmds": {}}
+        places[-1][1][line.strip()] = below
+        places.append((depth, below["cmds"]))
+    return found
+
+
+# A line of the running-config -> what stands there instead; '' for nothing.
+EOS: dict[str, tuple[str, str, str]] = {
+    "a routed port's MTU is too small": ("mtu", "   mtu 9214\n   no switchport\n", "   mtu 1500\n   no switchport\n"),
+    "the profile does not trust the DSCP": ("trust", "   qos trust dscp\n", ""),
+    "the profile trusts the VLAN tag": ("trust", "   qos trust dscp\n", "   qos trust cos\n"),
+    "the port has no profile": ("trust", "   service-profile ROCE\n", ""),
+    "the DSCP goes to another class": ("class", "qos map dscp 26 to traffic-class 3\n", "qos map dscp 26 to traffic-class 2\n"),
+    "PFC is off": ("pfc", "   priority-flow-control on\n", ""),
+    "PFC is on the neighbour priority": ("pfc", "priority 3 no-drop", "priority 4 no-drop"),
+    "PFC is on one priority more": ("pfc", "priority 3 no-drop\n", "priority 3 no-drop\n   priority-flow-control priority 4 no-drop\n"),
+    "PFC drops": ("pfc", "priority 3 no-drop", "priority 3 drop"),
+    "the class goes out by another queue": ("queue", "traffic-class 3 to tx-queue 3", "traffic-class 3 to tx-queue 2"),
+    "another class is in RoCE's queue": ("queue", "traffic-class 3 to tx-queue 3", "traffic-class 2-3 to tx-queue 3"),
+    "the queue does not mark": ("ecn", "      random-detect ecn minimum-threshold", "      random-detect drop minimum-threshold"),
+    "the thresholds are the wrong way round": ("ecn", "minimum-threshold 256 kbytes", "minimum-threshold 1 mbytes"),
+    "the RoCE queue is strict": ("schedule", "      no priority\n      bandwidth percent 50\n", ""),
+    "CNP goes with best effort": ("cnp", "qos map dscp 48 to traffic-class 6\n", "qos map dscp 48 to traffic-class 0\n"),
+    "CNP's queue waits its turn": ("cnp", "   uc-tx-queue 0\n", "   uc-tx-queue 6\n      no priority\n   uc-tx-queue 0\n"),
+}  # fmt: skip
+
+
 def _put(*path: str | int) -> Callable[[Any], Callable[[Config], None]]:
     def of(value: Any) -> Callable[[Config], None]:
         def change(config: Config) -> None:

@@ -50,6 +50,7 @@ class CheckedOs(StrEnum):
 
     SONIC = "sonic"
     NVUE = "nvue"
+    EOS = "eos"
 
 
 class SwitchOs(StrEnum):
@@ -108,9 +109,9 @@ def _texts(os: str, specs: list[Spec]) -> list[dict[str, Any]]:
     return found
 
 
-FILES_HELP = "A switch's export each: SONiC's config_db.json, or `nv config show -o json`."
+FILES_HELP = "A switch's export each: SONiC's config_db.json, `nv config show -o json`, EOS' running-config (text or JSON)."
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES_HELP)]
-CheckedOption = Annotated[CheckedOs, option("--os", help="Of the switches: sonic, or nvue (Cumulus Linux 5).")]
+CheckedOption = Annotated[CheckedOs, option("--os", help="Of the switches: sonic, nvue (Cumulus Linux 5) or eos.")]
 Ports = Annotated[list[str] | None, option("--port", metavar="NAME", help="Only this port; may be given several times.")]
 
 

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
-from railwright.switch_check import nvue, sonic
+from railwright.switch_check import eos, nvue, sonic
 from railwright.switch_check.judge import Hop, first_break, judged
 from railwright.switch_check.model import Port, Unusable
 from railwright.switch_hints.model import Chain
 
 __all__ = ["LIMIT", "READERS", "Checked", "Unusable", "check"]
 
-READERS: dict[str, ModuleType] = {"sonic": sonic, "nvue": nvue}
+READERS: dict[str, ModuleType] = {"sonic": sonic, "nvue": nvue, "eos": eos}
 LIMIT = 32 << 20  # characters of an export: 512 ports with all their tables are 2 MB
 
 
@@ -38,7 +38,7 @@ def check(os: str, text: str, profile: QosProfile, mtu: int, names: Collection[s
     """These ports, or all that are up. Raises Unusable; ValueError for a profile that no switch can have."""
     reader, chain = READERS[os], Chain.of(profile)
     try:
-        found: list[Port] = reader.ports(read_json(text, LIMIT))
+        found: list[Port] = reader.ports(getattr(reader, "parse", read_json)(text, LIMIT))
     except UnreadableText as error:
         raise Unusable(f"is not {reader.KIND}: {error}") from error
     strange = [name for name in names if name not in {port.name for port in found}]

@@ -13,7 +13,7 @@ import switch_exports
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile, qos_profile
 from railwright.switch_check import Checked, Unusable, check
 from railwright.switch_hints import hints
-from switch_exports import NVUE, NVUE_WARN, SONIC, SONIC_WARN, broken
+from switch_exports import EOS, NVUE, NVUE_WARN, SONIC, SONIC_WARN, broken
 from verb_said import Said, said_by
 
 HOPS = ("mtu", "trust", "class", "group", "headroom", "pfc", "queue", "pause", "ecn", "schedule", "cnp", "watchdog")
@@ -67,6 +67,53 @@ def test_a_watchdog_of_nvue_that_is_off_warns(what: str) -> None:
     hop, change = NVUE_WARN[what]
     one = nvue(broken(switch_exports.nvue(), change))["swp1"]
     assert (one.first, [found.hop for found in one.hops if found.status == "warn"]) == (None, [hop])
+
+
+def eos(text: str, *ports: str) -> dict[str, Checked]:
+    return {one.port: one for one in check("eos", text, profile(), 9000, ports)}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_good_chain_of_eos_gives_no_alarm(form: str) -> None:
+    text = switch_exports.eos()
+    found = eos(text if form == "text" else json.dumps(switch_exports.as_eos_json(text)))
+    assert set(found) == {"Ethernet1", "Ethernet2"}
+    for one in found.values():
+        assert {hop.hop: hop.status for hop in one.hops if hop.status != "pass"} == {"group": "unknown", "headroom": "unknown"}
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("what", EOS)
+def test_a_broken_setting_of_eos_is_named_first(what: str, form: str) -> None:
+    hop, line, instead = EOS[what]
+    good = switch_exports.eos()
+    assert line in good
+    text = good.replace(line, instead, 1)
+    found = eos(text if form == "text" else json.dumps(switch_exports.as_eos_json(text)), "Ethernet1")["Ethernet1"]
+    assert found.first is not None
+    assert (found.first.hop, bool(found.lines[hop])) == (hop, True)
+
+
+def test_a_watchdog_of_eos_that_is_off_warns() -> None:
+    text = "\n".join(line for line in switch_exports.eos().splitlines() if "watchdog default timeout" not in line)
+    one = eos(text)["Ethernet1"]
+    assert (one.first, [hop.hop for hop in one.hops if hop.status == "warn"]) == (None, ["watchdog"])
+
+
+def test_the_words_of_our_own_hints_pass_on_eos() -> None:
+    lines = [line for line in hints("eos", profile()) if not line.startswith("!")]
+    found = eos("\n".join(lines))["Ethernet1"]
+    assert failing(found) == []
+
+
+@pytest.mark.parametrize(("text", "why"), [
+    ("", "it has no interface Ethernet"), ("hostname leaf1\n", "it has no interface Ethernet"), ("{", "is not an EOS running-config"),
+    ("feature interface-vlan\ninterface Ethernet1/1\n  mtu 9216\n", "it has commands of NX-OS"),
+    (json.dumps(switch_exports.sonic()), "it has no interface Ethernet"), (" " * 100_000 + "x", "it has no interface Ethernet"),
+])  # fmt: skip
+def test_what_is_no_running_config_of_eos(text: str, why: str) -> None:
+    with pytest.raises(Unusable, match=re.escape(why)):
+        eos(text)
 
 
 def test_the_file_of_another_platform_is_none() -> None:

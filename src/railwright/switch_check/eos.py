@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Arista EOS' running-config as ports: its text, or ``show running-config | json`` (commands within commands). Pure.
+
+Source: Arista EOS user manual, Quality of Service (default maps, trust, tx-queues, ECN) and DCBX and Flow Control (PFC, its watchdog);
+aristanetworks/avd, eos_cli_config_gen. Headroom and priority groups are the platform's own: no configuration says them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json
+from railwright.switch_check.model import Marking, Port, Schedule, Unusable
+from railwright.switch_hints.model import EOS_MAP
+
+KIND = "an EOS running-config"
+BLOCK = Mapping[str, Any]  # a command -> what stands below it
+DEEPEST = 32  # spaces
+LARGEST = 9214  # bytes that a switched port takes
+NOT_EOS = ("feature ", "vdc ", "policy-map type network-qos ", "system qos")
+MTU = re.compile(r"(?:l2 )?mtu ([0-9]{1,5})")
+INTERFACE = re.compile(r"interface (Ethernet[0-9/]{1,16})")
+DSCP_MAP = re.compile(r"qos map dscp ([0-9 ,-]{1,300}) to traffic-class ([0-7])")
+QUEUE_MAP = re.compile(r"qos map traffic-class ([0-7 ,-]{1,40}) to (?:uc-)?tx-queue ([0-7])")
+QUEUE = re.compile(r"(?:uc-)?tx-queue ([0-7])")
+NO_DROP = re.compile(r"priority-flow-control priority ([0-7]) no-drop")
+MARK = re.compile(r"random-detect ecn minimum-threshold ([0-9]{1,9}) (\w{1,9}) maximum-threshold ([0-9]{1,9}) (\w{1,9})(?: .{0,80})?")
+SIZES = {"bytes": 1, "kbytes": 1000, "mbytes": 1000000, "segments": 208}
+PART = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
+
+
+def parse(text: str, limit: int) -> BLOCK:
+    """Commands by indentation, or EOS' JSON. Raises UnreadableText for JSON that is none."""
+    if text.lstrip().startswith("{"):
+        return mapping(read_json(text, limit))
+    found: dict[str, Any] = {}
+    above: list[tuple[int, dict[str, Any]]] = [(-1, found)]
+    for line in text.splitlines():
+        words = " ".join(line.split())
+        if not words or words.startswith("!"):
+            continue
+        depth = min(len(line) - len(line.lstrip()), DEEPEST)
+        while above[-1][0] >= depth:
+            above.pop()
+        below: dict[str, Any] = above[-1][1].setdefault(words, {})
+        above.append((depth, below))
+    return found
+
+
+def ports(document: Any) -> list[Port]:
+    """Every Ethernet interface. Raises Unusable."""
+    commands = _commands(document)
+    if any(text.startswith(NOT_EOS) for text in commands):
+        raise Unusable(f"is not {KIND}: it has commands of NX-OS")
+    found = [(name[1], below) for text, below in commands.items() if (name := INTERFACE.fullmatch(text))]
+    if not found:
+        raise Unusable(f"is not {KIND}: it has no interface Ethernet")
+    return [_port(commands, name, below) for name, below in found]
+
+
+def _commands(document: Any) -> BLOCK:
+    """EOS' JSON has ``cmds`` within ``cmds``, and null where nothing stands below."""
+    said = mapping(document)
+    rows = mapping(said["cmds"]) if "cmds" in said else said
+    return {" ".join(str(text).split()): _commands(below) for text, below in rows.items() if text not in ("comments", "header")}
+
+
+def _port(commands: BLOCK, name: str, own: BLOCK) -> Port:
+    profiles = [mapping(commands.get(f"qos profile {text.partition(' ')[2]}")) for text in own if text.startswith("service-profile ")]
+    lines = {text: below for block in (*profiles, own) for text, below in block.items()}  # the port's own words lie over its profile's
+    classes = {dscp: EOS_MAP[dscp >> 3] for dscp in range(64)}
+    queues = {number: number for number in range(8)}
+    for text in commands:
+        if found := DSCP_MAP.fullmatch(text):
+            classes |= dict.fromkeys(_numbers(found[1], 63), int(found[2]))
+        elif found := QUEUE_MAP.fullmatch(text):
+            queues |= dict.fromkeys(_numbers(found[1], 7), int(found[2]))
+    no_drop = frozenset(int(found[1]) for text in lines if (found := NO_DROP.fullmatch(text)))
+    paused = no_drop if "priority-flow-control on" in lines else frozenset()
+    rows: dict[int, dict[str, Any]] = {}
+    for block in (*profiles, own):
+        for text, below in block.items():
+            if found := QUEUE.fullmatch(text):
+                rows.setdefault(int(found[1]), {}).update(below)
+    watched = any(text.startswith("priority-flow-control pause watchdog default timeout ") for text in commands)
+    return Port(
+        name, "shutdown" not in own, _mtu(own), "qos trust dscp" in lines, classes, queues, None, None, paused,
+        {number: queues[number] for number in paused}, paused if watched else frozenset(),
+        {number: _marking(row) for number, row in rows.items()}, {number: _schedule(rows.get(number, {})) for number in range(8)},
+    )  # fmt: skip
+
+
+def _mtu(own: BLOCK) -> int | None:
+    """A switched port takes jumbo frames as it is."""
+    said = next((found[1] for text in own if (found := MTU.fullmatch(text))), None)
+    return int(said) if said is not None else None if "no switchport" in own else LARGEST
+
+
+def _numbers(text: str, most: int) -> Iterator[int]:
+    for part in re.split(r"[ ,]+", text.strip()):
+        if found := PART.fullmatch(part):
+            yield from range(int(found[1]), min(int(found[2] or found[1]), most) + 1)
+
+
+def _marking(row: BLOCK) -> Marking:
+    for text in row:
+        if (found := MARK.fullmatch(text)) and found[2] in SIZES and found[4] in SIZES:
+            return Marking(ecn=True, low=int(found[1]) * SIZES[found[2]], high=int(found[3]) * SIZES[found[4]])
+    return Marking(ecn=False)
+
+
+def _schedule(row: BLOCK) -> Schedule:
+    """A queue is strict unless it says ``no priority``."""
+    weight = next((int(text.split()[2]) for text in row if re.fullmatch(r"bandwidth percent [0-9]{1,3}", text)), None)
+    return Schedule("no priority" not in row, weight)
+
+
+def line(port: str, hop: str, wanted: str) -> str:
+    """The command that puts a hop right."""
+    key, _colon, value = wanted.replace('"', "").partition(": ")
+    number, _space, state = wanted.partition(" ")
+    off = "no " if state == "off" else ""
+    return LINES[hop].format(port=port, wanted=wanted, key=key, value=value, pfc=f"{off}priority-flow-control priority {number} no-drop")
+
+
+LINES = {
+    "mtu": "interface {port}: mtu 9214",
+    "trust": "interface {port}: qos trust dscp",
+    "class": "qos map dscp {key} to traffic-class {value}",
+    "group": "",
+    "headroom": "",
+    "pfc": "the qos profile of {port}: priority-flow-control on; {pfc}",
+    "queue": "qos map traffic-class {key} to tx-queue {value}",
+    "pause": "qos map traffic-class {key} to tx-queue {key}",
+    "ecn": "the qos profile of {port}, uc-tx-queue {wanted}: random-detect ecn minimum-threshold 256 kbytes maximum-threshold 512 kbytes",
+    "schedule": "the qos profile of {port}, uc-tx-queue {wanted}: no priority; bandwidth percent",
+    "cnp": "{wanted}",
+    "watchdog": "priority-flow-control pause watchdog default timeout 0.20",
+}
