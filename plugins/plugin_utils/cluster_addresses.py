@@ -28,11 +28,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.packet_filte
 
 GROUP = "rdma"
 RESOLVERS, RESOLVE_S = 32, 10.0
+WHOLE_CLUSTER = "__railwright_cluster"  # an extra variable: what a worker that knows its own region alone is told of the others
 NAMES = ("ansible_host", "rdma_rails", "ssh_mesh_addresses")
 
 
 def cluster_addresses(task_vars: dict[str, Any]) -> dict[str, list[str]]:
     """``peers``: networks of one address each; ``unknown``: nodes that the inventory knows no address of."""
+    if WHOLE_CLUSTER in task_vars:
+        return {key: list(task_vars[WHOLE_CLUSTER][key]) for key in ("peers", "unknown")}
     hosts = sorted(str(name) for name in task_vars.get("groups", {}).get(GROUP, []))
     if not hosts:
         return {"peers": [], "unknown": []}

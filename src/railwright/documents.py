@@ -207,6 +207,21 @@ CELL = record(("rail", "peer_rail", "seen"), rail=text(200), peer_rail=text(200)
 PAIR = record(("node", "peer"), node=text(), peer=text(), cells=items(CELL, 1024))
 reachability_document = record(("rails", "pairs"), rails=items(RAIL, 128), pairs=items(PAIR, NODES), pairs_left_out=integer)
 
+COUNTED = ("asked", "full", "small", "none", "unknown")
+
+
+def both_reached(first: dict[str, Any] | None, second: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Who reached whom in two runs on different nodes: none of the one was asked for any of the other."""
+    if first is None or second is None:
+        return first or second
+    rails = {row["rail"]: row for row in first["rails"]}
+    for row in second["rails"]:
+        own = rails.get(row["rail"], {})
+        rails[row["rail"]] = {"rail": row["rail"], **{name: (own.get(name) or 0) + (row.get(name) or 0) for name in COUNTED}}
+    left = (first.get("pairs_left_out") or 0) + (second.get("pairs_left_out") or 0)
+    return {**first, "rails": list(rails.values()), "pairs": [*first["pairs"], *second["pairs"]], "pairs_left_out": left}
+
+
 ASKED = record(("rails", "way"), rails=items(text(200), PORTS), way=text(16), gbps=finite_number)
 TRIAL = record(("nodes",), nodes=items(text(), 2), failure=text(32), figures=items(ASKED, 3 * PORTS + 1))
 ROUND = record(("number",), number=integer, seconds=finite_number, trials=items(TRIAL, NODES))

@@ -92,11 +92,11 @@ class RunOutcome:
     output: list[str] = field(default_factory=list)
 
     def add(self, other: "RunOutcome") -> None:
-        """What another run on other nodes found. Who reached whom holds within a run alone: of several, the last one's."""
+        """What another run on other nodes found."""
         self.hosts.update(other.hosts)
         self.verdicts += other.verdicts
         self.traffic += other.traffic
-        self.reachability = other.reachability or self.reachability
+        self.reachability = documents.both_reached(self.reachability, other.reachability)
         self.bench, self.ddp = other.bench or self.bench, other.ddp or self.ddp
 
 

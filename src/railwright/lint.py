@@ -83,6 +83,7 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
                 said = "has no host of group rdma" if name in inventory.groups else said
                 found.append(Finding(host, f"rdma_leaves[{index}]", name, said, "groups of the inventory, each with nodes", "error"))
         found += region_findings(host, spec, known, everybody, regions)
+        found += reached_by_worker(host, spec, inventory.hosts[host], specs, known)
         asked = spec["nccl_tests_slurm_host"]
         if asked is not None and asked not in known:
             said = f"is no host of group {GROUP}, so no run has it{did_you_mean(asked, managed)}"
@@ -112,6 +113,24 @@ def region_findings(
     said = "is missing, and rdma_region is set" if worker is None else said
     if said:
         found.append(Finding(host, "rdma_region_worker", worker, said, f"a host of the inventory outside of group {GROUP}", "error"))
+    return found
+
+
+def reached_by_worker(
+    host: str, spec: Spec, values: Mapping[str, Any], specs: Mapping[str, Spec], managed: Collection[str]
+) -> list[Finding]:  # fmt: skip
+    """What means another machine on a worker than on the controller."""
+    found: list[Finding] = []
+    if spec["region"] is None:
+        return found
+    if values.get("ansible_connection") not in (None, *BY_SSH):
+        said = "is the worker itself, or a way that starts there"
+        found.append(Finding(host, "ansible_connection", values["ansible_connection"], said, "ssh for a node of a region", "error"))
+    asked = spec["upgrade_scheduler_host"]
+    elsewhere = asked in managed and (asked not in specs or specs[asked]["region"] != spec["region"])
+    if spec["upgrade_scheduler"] != "none" and (asked == CONTROLLER or elsewhere):
+        said = "is no node of this region" if elsewhere else "is the worker for a node of a region, not the controller"
+        found.append(Finding(host, "upgrade_scheduler_host", asked, said, "a host that the region's worker reaches by ssh", "error"))
     return found
 
 

@@ -15,13 +15,15 @@ import io
 import json
 import os
 import select
+import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
+import ansible_runner
+from ansible_runner.interface import init_runner
 from ansible_runner.streaming import Worker
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
@@ -35,13 +37,23 @@ READY = "ready"
 # What other people's code makes of a stream that is none.
 ODD = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 BEATS = 4  # signs of life within the patience, both ways
+TAKE_SECONDS = 60.0  # between two pieces of a job
 GRACE = 5.0  # seconds that an interrupted ansible-playbook gets
 LINE_LIMIT, JOB_LIMIT = 256 << 20, 1 << 30  # bytes
 NEWNS, NEWUSER, NEWPID = 0x20000, 0x10000000, 0x20000000  # linux/sched.h
+OWNED = ("/etc/ssh/ssh_config.d", "/etc/crypto-policies/back-ends")  # of which ssh asks whose they are
+BIND = 0x1000  # linux/mount.h
 PRIVATE_MOUNTS, NO_SUID_NO_DEVICES = 0x44000, 0x6  # linux/mount.h: MS_REC | MS_PRIVATE, MS_NOSUID | MS_NODEV
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 NO_NAMESPACES = ("no namespaces of its own here ({}), so secrets would stay; allowed: root with CAP_SYS_ADMIN, or user namespaces "
                  "(kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)")  # fmt: skip
+
+
+# Whatever the worker's ansible.cfg says: a log, a cache of facts or retry files would stay.
+KEPT_HERE = {
+    "ANSIBLE_HOME": str(JOB / "ansible"), "TMPDIR": str(JOB), "ANSIBLE_LOG_PATH": str(JOB / "log"), "ANSIBLE_CACHE_PLUGIN": "memory",
+    "ANSIBLE_RETRY_FILES_ENABLED": "False",
+}  # fmt: skip
 
 
 class Job(NamedTuple):
@@ -55,14 +67,13 @@ class Job(NamedTuple):
 
 def main() -> int:
     """0 when the job has run, whatever came of it; 1 where it could not begin, or was interrupted."""
+    source = Input()
     try:
-        job = read_job(sys.stdin.buffer)
+        job = read_job(source.line())
         own_namespaces()
+        stream = source.take(job.stream)
     except (OSError, ValueError) as error:
         return refused(str(error))
-    stream = sys.stdin.buffer.read(job.stream)
-    if len(stream) < job.stream:
-        return refused("the job is cut off")
     say(READY)
     alive, own_end = os.pipe()
     if (child := os.fork()) == 0:
@@ -82,9 +93,38 @@ def refused(why: str) -> int:
     return 1
 
 
-def read_job(stream: BinaryIO) -> Job:
+class Input:
+    """Standard input; what does not come for some time is cut off."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def line(self) -> bytes:
+        searched = 0
+        while (end := self._held.find(b"\n", searched)) < 0:
+            searched = len(self._held)
+            if searched > LINE_LIMIT:
+                raise ValueError("the first line is no job: it does not end")
+            self._more()
+        return self.take(end + 1)
+
+    def take(self, size: int) -> bytes:
+        while len(self._held) < size:
+            self._more()
+        found = bytes(self._held[:size])
+        del self._held[:size]
+        return found
+
+    def _more(self) -> None:
+        data = os.read(0, 1 << 20) if select.select([0], [], [], TAKE_SECONDS)[0] else b""
+        if not data:
+            raise ValueError("the job is cut off")
+        self._held += data
+
+
+def read_job(line: bytes) -> Job:
     try:
-        job = Job(**read_json(stream.readline(LINE_LIMIT).decode("utf-8"), LINE_LIMIT))
+        job = Job(**read_json(line.decode("utf-8"), LINE_LIMIT))
     except (RailwrightError, TypeError, ValueError) as error:
         raise ValueError("the first line is no job: another railwright sent it, or nobody") from error
     if job.version != __version__:
@@ -109,6 +149,12 @@ def own_namespaces() -> None:
             Path("/proc/self", name).write_text(text, encoding="ascii")
     call("mount", b"none", b"/", None, ctypes.c_ulong(PRIVATE_MOUNTS), None)
     call("mount", b"tmpfs", os.fsencode(PRIVATE), b"tmpfs", ctypes.c_ulong(NO_SUID_NO_DEVICES), b"mode=0700")
+    for place in OWNED if user else ():
+        # Root is nobody here, and ssh reads no included file of nobody's: ours are the same.
+        if (source := Path(place)).is_dir():
+            copy = PRIVATE / place.strip("/").replace("/", "_")
+            shutil.copytree(source, copy, ignore_dangling_symlinks=True)
+            call("mount", os.fsencode(copy), os.fsencode(place), None, ctypes.c_ulong(BIND), None)
 
 
 def waited(child: int, patience: float) -> int:
@@ -169,17 +215,35 @@ def run_job(job: Job, stream: bytes) -> None:
         file.write_text(text, encoding="utf-8")
     os.chdir(JOB)
 
-    class JobWorker(Worker):
-        def update_paths(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-            own = {**kwargs["envvars"], "ANSIBLE_HOME": str(JOB / "ansible"), "TMPDIR": str(JOB)}
-            return {**kwargs, "envvars": {**ansible_environment({**os.environ, **own}, JOB), **own}}
-
-        def artifacts_handler(self, artifact_dir: str) -> None:
-            """The events have said it all."""
-
     os.environ["TMPDIR"] = str(JOB)
-    stop: Callable[[], bool] = Interrupted().now
-    JobWorker(_input=io.BytesIO(stream), keepalive_seconds=job.patience / BEATS, private_data_dir=str(JOB), cancel_callback=stop).run()
+    (JOB / "local").mkdir(mode=0o700)
+    ansible_runner.interface.run = run_checked
+    JobWorker(_input=io.BytesIO(stream), keepalive_seconds=job.patience / BEATS, private_data_dir=str(JOB),
+              cancel_callback=Interrupted().now).run()  # fmt: skip
+
+
+class JobWorker(Worker):
+    """ansible-runner's, in our environment."""
+
+    def update_paths(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        own = {**kwargs["envvars"], **KEPT_HERE}
+        found = {**ansible_environment({**os.environ, **own}, JOB), **own}
+        asks, yes = own["ANSIBLE_ASK_PASS"], str(True)
+        if asks == yes:  # sshpass answers ssh's question on a terminal
+            found = {name: value for name, value in found.items() if not name.startswith("SSH_ASKPASS")}
+        return {**kwargs, "envvars": found}
+
+    def artifacts_handler(self, artifact_dir: str) -> None:
+        """The events have said it all."""
+
+
+def run_checked(**arguments: Any) -> Any:
+    """In place of ansible-runner's own, which switches host key checking off unless told otherwise: Ansible and its files decide."""
+    runner = init_runner(**arguments)
+    if "ANSIBLE_HOST_KEY_CHECKING" not in os.environ:
+        runner.config.env.pop("ANSIBLE_HOST_KEY_CHECKING", None)
+    runner.run()
+    return runner
 
 
 def start() -> NoReturn:

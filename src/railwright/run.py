@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 from ansible_runner.interface import init_runner
 
 from railwright.ansible_env import NAMESPACE, ansible_environment
-from railwright.events import Collector, Echo, Listener, RunOutcome, Update
-from railwright.exitcodes import InputError, RunError
+from railwright.events import Collector, Echo, HostOutcome, Listener, RunOutcome, Update
+from railwright.exitcodes import CommandError, InputError, RunError
 from railwright.given import given
 from railwright.inventories import Given, inventories
 
@@ -127,6 +127,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 # The runner inspects its child this often; a Ctrl-C waits at most so long.
 POLL_SECONDS = 0.5
+JOINT = ("nccl_tests", "ddp_benchmark")  # playbooks whose nodes work together
 HERE = "controller"  # what progress calls the nodes of no region
 # Phrases of ansible-core for "nothing to run on"; they come as plain output, not as events.
 NO_HOSTS = ("leaves us with no hosts to target", "no hosts matched", "Could not match supplied host pattern")
@@ -153,11 +154,14 @@ def run_playbook(
 
         with regions.running(chosen, f"{NAMESPACE}.{playbook}", variables, passwords, collector, stop) as jobs:
             if here:
-                found = _run_here(playbook, inventory, limit, variables, collector(HERE), here, stop)
+                try:
+                    found = _run_here(playbook, inventory, limit, variables, collector(HERE), here, stop)
+                except CommandError as error:  # the regions go on
+                    found = RunOutcome({name: HostOutcome(name, "failed", message=str(error)) for name in here}, finished=True)
         if stop.asked:
             raise KeyboardInterrupt
     for job in jobs:
-        found.add(job.outcome())
+        found.add(job.outcome(alone=len(jobs) == 1 and not here, joint=playbook in JOINT))
     if listener is not None:
         listener(Update("end"))
     return found

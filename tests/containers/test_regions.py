@@ -35,6 +35,9 @@ PATIENCE = 8
 NODE_PORT, MESH_PORT, HUB_PORT = 2222, 27199, 2300
 WORKER = "/usr/local/bin/worker-python"
 PLACES = "/etc /run /var/lib /usr/local"  # of a node
+NODE_OPTIONS = "-o StrictHostKeyChecking=yes -o UserKnownHostsFile=~/.ssh/known_nodes"  # and what the worker's configuration says
+SITE_SSH = "Host *\n    ConnectTimeout 20\n"  # root's own file, which ssh of another user includes
+ANSIBLE_CFG = "[defaults]\nlog_path=/var/log/ansible.log\nfact_caching=jsonfile\nfact_caching_connection=/var/tmp/facts\n"
 OPTIONS = "-F none -o IdentitiesOnly=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile={}"
 # The controller's copies of the worker's half; -f would match the shell that asks.
 OURS = "pgrep -f '[r]ailwright.region_worker'"
@@ -98,6 +101,8 @@ class Fleet:
         worker.write(f"{home}/.ssh/authorized_keys", client, "0600")
         worker.write(f"{home}/.ssh/nodes", (self.directory / "node").read_text(), "0600")
         worker.write("/etc/ssh/nodes.pub", node)
+        worker.write("/etc/ssh/ssh_config.d/50-site.conf", SITE_SSH)
+        worker.write("/etc/ansible/ansible.cfg", ANSIBLE_CFG)
         worker.write(WORKER, '#!/bin/sh\nPYTHONPATH=/opt/source/src:/opt/source/.dev exec /usr/bin/python3 "$@"\n', "0755")
         for number in range(NODES):
             lines = [f"Port {NODE_PORT}", f"ListenAddress {self.address(number)}", "HostKey /etc/ssh/ssh_host_ed25519_key", "PidFile none",
@@ -137,7 +142,7 @@ class Fleet:
     def _inventory(self) -> None:
         everybody = {"ansible_user": "root", "ansible_become": False, "ansible_port": NODE_PORT,
                      "ansible_python_interpreter": "/usr/bin/python3", "ansible_ssh_private_key_file": "~/.ssh/nodes",
-                     "ansible_ssh_common_args": OPTIONS.format("~/.ssh/known_nodes"), "rdma_fabric": "roce", "rdma_mtu": 1500,
+                     "ansible_ssh_common_args": NODE_OPTIONS, "rdma_fabric": "roce", "rdma_mtu": 1500,
                      "rdma_stack": "inbox", "rdma_region_patience": PATIENCE,
                      "rdma_region_python": WORKER}  # fmt: skip
         children, outside = {}, {}
@@ -155,7 +160,17 @@ class Fleet:
     def drift(self) -> subprocess.Popen[str]:
         return self.begin("drift")
 
+    def ready(self) -> None:
+        """A network that was away comes back in its own time, and a receptor dials again."""
+        for at, worker in enumerate(self.workers.values()):
+            host, port = (worker.address(), 22) if self.hub is None else (self.hub.address(), HUB_PORT + at)
+            deadline = time.monotonic() + 90
+            while not subprocess.run(("ssh-keyscan", "-T", "5", "-p", str(port), host), capture_output=True, check=False).stdout:
+                assert time.monotonic() < deadline, (host, port)
+                time.sleep(0.5)
+
     def begin(self, *words: str) -> subprocess.Popen[str]:
+        self.ready()
         argv = [sys.executable, "-m", "railwright", *words, "-i", str(self.directory / "hosts.json"), "--format", "json"]
         environment = {**os.environ, "XDG_STATE_HOME": str(self.directory / "state")}
         return subprocess.Popen(argv, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -206,6 +221,7 @@ def nothing_left(fleet: Fleet) -> None:
         while (left := worker.out("sh", "-c", LEFT)) and time.monotonic() < deadline:
             time.sleep(0.5)
         assert left == "", region
+        assert worker.out("sh", "-c", "ls -d /var/log/ansible.log /var/tmp/facts 2>/dev/null || true") == "", region
         assert worker.run("python3", "-c", SEARCH, stdin=" ".join(fleet.secrets.values())).stdout.strip() == "", region
 
 

@@ -73,6 +73,21 @@ def test_a_worker_that_cannot_be_reached_is_named_and_the_others_complete(region
     assert (code, found) == (3, {name: ("unreachable", refused) if name.startswith("east") else ("ok", "") for name in regions.secrets})
 
 
+def test_a_workers_ansible_checks_host_keys_too(regions: Site) -> None:
+    strange = json.loads(regions.inventory.read_text())
+    east = strange["all"]["children"]["rdma"]["children"]["in_east"]
+    empty = regions.world.directory / "knows-nobody"
+    empty.touch()
+    options = strange["all"]["vars"]["ansible_ssh_common_args"]
+    east["vars"]["ansible_ssh_common_args"] = options.replace(str(regions.world.known_hosts), str(empty))
+    inventory = regions.inventory.with_name("strange.json")
+    inventory.write_text(json.dumps(strange))
+    code, document, _said = drift(regions, inventory, "--limit", "in_east")
+    assert code == 3
+    assert {"Host key verification failed" in node["message"] for node in document["nodes"].values()} == {True}
+    assert empty.read_text() == ""
+
+
 def test_another_version_is_refused(regions: Site) -> None:
     program = regions.world.directory / "older"
     program.write_text(f"""#!/bin/sh

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from railwright.cli.session import Judged
     from railwright.regions import Regions
 
-JOINT = ("nccl_tests", "ddp_benchmark")  # playbooks whose nodes work together
 IN_TURN = ("remediate",)  # that count how many nodes are changed at a time
 
 
@@ -21,6 +20,8 @@ def regions_of(judged: Judged, playbook: str = "", verb: str = "") -> Regions | 
     names = {spec["region"] for spec in judged.specs.values()}
     if names <= {None}:
         return None
+    from railwright.run import JOINT
+
     if playbook in JOINT and len(names) > 1:
         places = ", ".join(sorted(name or "the controller's" for name in names))
         raise InputError(f"{verb}: measures nodes against each other, these are in several regions ({places}); allowed: a --limit of one")

@@ -99,7 +99,8 @@ class Logins:
         return Login(node, host, config, found.password, found.become, found.interpreter, post_quantum)
 
 
-def _class(variables: Mapping[str, Any]) -> _Class:
+def _class(variables: Mapping[str, Any], *, by_key: bool = False) -> _Class:
+    """``by_key``: whatever password the command line has is another host's."""
     transport = str(variables.get("ansible_connection") or constants.DEFAULT_TRANSPORT)
     if transport not in SSH:
         raise ByAnsible(f"ansible_connection is {transport}")
@@ -108,7 +109,7 @@ def _class(variables: Mapping[str, Any]) -> _Class:
         raise ByAnsible(f"its shell is {' '.join(map(str, shell))}")
     try:
         ssh = connection_loader.get(SSH[-1], PlayContext(), os.devnull)
-        ssh.set_options({"password": given.password or _configured("CONNECTION_PASSWORD_FILE")}, dict(variables))
+        ssh.set_options({"password": None if by_key else given.password or _configured("CONNECTION_PASSWORD_FILE")}, dict(variables))
         arguments = ssh_arguments(ssh.get_option)
         become = _become(variables, ssh.get_option("remote_user"))
     except (AnsibleError, KeyError, ValueError) as error:
@@ -125,9 +126,9 @@ def ssh_words(variables: Mapping[str, Any]) -> tuple[tuple[str, ...], str | None
     wants a password."""
     if lost := next((f"{name}: {value.why}" for name, value in variables.items() if hasattr(value, "why")), None):
         raise ByAnsible(lost)
-    found = _class({name: value for name, value in variables.items() if name not in HOST and name.startswith("ansible_")})
-    if found.password is not None:
+    if variables.get("ansible_password") or variables.get("ansible_ssh_pass"):
         raise ByAnsible("it has a password")
+    found = _class({name: value for name, value in variables.items() if name not in HOST and name.startswith("ansible_")}, by_key=True)
     return found.arguments, next((str(variables[name]) for name in HOST if variables.get(name) is not None), None)
 
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from railwright import regions
 from railwright.events import Collector, HostOutcome
-from railwright.regions import Region, Running
+from railwright.regions import answer as regions
+from railwright.regions.answer import Region, Running
 from railwright.run import Stop, children
 
 REGION = Region("east", "bastion", "python3", 1.5, ("e1", "e2"))
@@ -41,7 +41,7 @@ def held(*lines: Any, after: str = "", job: bytes = b"job\n") -> dict[str, HostO
     running.thread.start()
     running.thread.join(30)
     assert not running.thread.is_alive()
-    found = running.outcome()
+    found = running.outcome(alone=False, joint=False)
     assert set(found.hosts) <= set(REGION.nodes), "a worker speaks of its own nodes alone"
     assert {verdict["node"] for verdict in found.verdicts} <= set(REGION.nodes)
     return found.hosts
@@ -55,6 +55,7 @@ def told(found: dict[str, HostOutcome]) -> dict[str, tuple[str, str]]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regions, "CONNECT_SECONDS", 1.5)
     monkeypatch.setattr(regions, "GRACE", 0.2)
+    monkeypatch.setattr(regions, "LINE_SECONDS", 4.0)
 
 
 def gone(why: str) -> dict[str, tuple[str, str]]:
@@ -68,7 +69,8 @@ def test_a_whole_answer() -> None:
 
 
 def test_other_peoples_nodes_are_none_of_its_business() -> None:
-    verdict = {"check": "port.state", "node": "h1", "status": "pass", "hca": "x", "port": 1, "subject": "s"}
+    verdict = {"check": "port.state", "node": "h1", "status": "pass", "hca": "x", "port": 1, "subject": "s",
+               "expected": 1, "found": 2, "message": "m"}  # fmt: skip
     joint = event("runner_on_ok", 2, host="e1", task="t", resolved_action="railwright.rdma.rdma_cluster", res={"verdicts": [verdict]})
     found = held(READY, done("h1"), event("runner_on_failed", 3, host="h1", task="t", res={"msg": "lie"}), joint, done("e1"),
                  event("playbook_on_stats", 9, processed={"e1": 1, "h1": 1}, failures={"h1": 3}), EOF)  # fmt: skip
@@ -88,11 +90,11 @@ def test_other_peoples_nodes_are_none_of_its_business() -> None:
     ([READY, "[]\n"], "cannot be understood"),
     ([READY, {"zipfile": 10}], "cannot be understood (ValueError: it sends files"),
     ([READY, {"status": "error", "job_explanation": "no\x07thing"}, EOF], r"says: no\u0007thing"),
-    ([READY, "x" * 3000], "sent a line of more than"),
+    ([READY, "x" * 3000], "sent more than 0 MiB"),
 ])  # fmt: skip
 def test_a_broken_answer_makes_its_nodes_unreachable(lines: list[Any], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if lines[-1:] == ["x" * 3000]:
-        monkeypatch.setattr(regions, "LINE_LIMIT", 2000)
+        monkeypatch.setattr(regions, "ANSWER_LINE", 2000)
     found = told(held(*lines))
     assert {status for status, _message in found.values()} == {"unreachable"}
     assert {message.startswith(f"worker bastion of region east {why}") for _status, message in found.values()} == {True}, found
@@ -109,6 +111,37 @@ def test_silence_ends(job: bytes) -> None:
     begin = time.monotonic()
     assert told(held(READY, done("e1"), after="time.sleep(60)", job=job)) == gone("is silent for 2 s")
     assert time.monotonic() - begin < 20
+
+
+def test_a_line_that_does_not_end_is_silence() -> None:
+    assert told(held(READY, after="for n in range(60):\n    time.sleep(0.3); sys.stdout.write('x'); sys.stdout.flush()\n")) == gone(
+        "is silent for 2 s")
+
+
+@pytest.mark.parametrize("result", [
+    {"plan": [{"key": "k", "area": [1]}]}, {"plan": 5}, {"rdma": {"hcas": 5}}, {"verdicts": [{"check": {}, "status": "pass"}]},
+    {"notes": [{}]}, {"drivers": {"kernel": []}}, {"ranks": [5]}, {"agent": {"text": 5}}, {"erdma": {"letter": {}}},
+])  # fmt: skip
+def test_what_no_node_could_say_is_that_nodes_failure(result: dict[str, Any]) -> None:
+    found = told(held(READY, done("e1", **result), done("e2"), STATS, EOF))
+    assert found["e1"][0] == "failed"
+    assert found["e1"][1].startswith("what its worker says of it cannot be: ")
+    assert found["e2"] == ("ok", "")
+
+
+@pytest.mark.parametrize(("others", "nodes"), [(0, ["", "e1"]), (1, ["e1", "e1", "e2"])])
+def test_what_is_said_of_the_cluster_is_said_of_the_regions_nodes(others: int, nodes: list[str]) -> None:
+    base = {"hca": None, "port": None, "subject": "s", "status": "fail", "expected": 1, "found": 2, "message": "m"}
+    verdicts = [{**base, "check": check, "node": node}
+                for check, node in (("cluster.address", ""), ("port.state", "e1"), ("port.state", "h1"))]  # fmt: skip
+    joint = event("runner_on_ok", 2, host="e1", task="t", resolved_action="railwright.rdma.rdma_cluster", res={"verdicts": verdicts})
+    collector = Collector()
+    running = Running(REGION, [], b"", collector, Stop())
+    nobody: Any = None
+    events = regions.Events(nobody, frozenset(REGION.nodes), collector.handle, "/nonexistent")
+    for one in (joint, STATS):
+        events.event_callback(one)
+    assert sorted(verdict["node"] for verdict in running.outcome(alone=not others, joint=False).verdicts) == nodes
 
 
 def test_signs_of_life_are_no_silence() -> None:
@@ -136,5 +169,5 @@ def test_who_interrupts_waits_for_no_worker() -> None:
     stop.ask(signal.SIGINT, None)
     running.thread.join(20)
     assert not running.thread.is_alive()
-    assert {message for _status, message in told(running.outcome().hosts).values()} == {"worker bastion of region east was interrupted"}
+    assert told(running.outcome(alone=False, joint=False).hosts) == gone("was interrupted")
     assert children(os.getpid()) == []

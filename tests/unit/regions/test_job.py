@@ -5,23 +5,27 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from ansible.parsing.dataloader import DataLoader
 from ansible.parsing.vault import VaultLib, VaultSecret
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils import saved_plan, scanned
-from railwright import __version__, region_worker
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import WHOLE_CLUSTER, cluster_addresses
+from railwright import __version__
 from railwright.cli.regional import places
 from railwright.given import given
 from railwright.inventory import load_inventory
 from railwright.lint import judge_with_specs
-from railwright.region_worker import JOB, read_job
+from railwright.region_worker import JOB, Job, read_job
 from railwright.regions import Region, Regions
+from railwright.regions.inventory import Unsafe
 
-SECRET = VaultSecret(b"open sesame")
+SECRET, OTHER = VaultSecret(b"open sesame"), VaultSecret(b"never said")
 HOSTS = """
 all:
   hosts:
@@ -30,11 +34,14 @@ all:
   children:
     rack1: {hosts: {e1: {}, w1: {}}}
     rdma:
-      vars: {rdma_fabric: roce, rdma_mtu: 9000, rdma_rails: [], upgrade_scheduler: slurm, upgrade_scheduler_host: slurm}
+      vars: {rdma_fabric: roce, rdma_mtu: 9000, rdma_rails: [], firewall_manage: false, upgrade_scheduler: slurm,
+             upgrade_scheduler_host: slurm}
       children:
         east:
           hosts:
-            e1: {token: of-e1, named: "{{ token }}-{{ inventory_hostname }}", closed: !vault VAULT}
+            e1: {token: of-e1, named: "{{ token }}-{{ inventory_hostname }}", closed: !vault VAULT, other: !vault OTHER,
+                 raw: !unsafe "a{{ 1 }}b",
+                 ages: {1: one, two: 2}, since: 2026-11-28, odd: "\\u00e4\\u0007\\U0001F600\\"\\\\{", nothing: null, sure: true, half: 0.5}
             e2: {token: of-e2}
           vars: {rdma_region: east, rdma_region_worker: bastion}
         west:
@@ -48,8 +55,9 @@ all:
 def regions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Regions:
     (tmp_path / "password").write_bytes(SECRET.bytes)
     monkeypatch.setattr(given, "vault_files", (str(tmp_path / "password"),))
-    closed = VaultLib([("default", SECRET)]).encrypt("what was closed", SECRET).decode()
-    text = HOSTS.replace("VAULT", json.dumps(closed))
+    closed = VaultLib([("default", SECRET)]).encrypt("what {{ was }} closed", SECRET).decode()
+    other = VaultLib([("default", OTHER)]).encrypt("another", OTHER).decode()
+    text = HOSTS.replace("VAULT", json.dumps(closed)).replace("OTHER", json.dumps(other))
     (tmp_path / "hosts.yml").write_text(text, encoding="utf-8")
     inventory = load_inventory(tmp_path / "hosts.yml")
     findings, specs = judge_with_specs(inventory)
@@ -57,15 +65,25 @@ def regions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Regions:
     return Regions(inventory, specs)
 
 
+@pytest.fixture(autouse=True)
+def password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given, "password", "of-ssh")  # of -k: of nodes, not of the worker
+
+
 def sent(regions: Regions, nodes: list[str], **variables: Any) -> tuple[Region, Any, dict[str, Any], bytes]:
     """(the region, the job's first line, ansible-runner's arguments, all of it)"""
     (region,) = regions.of(nodes)
     data = regions.job(region, "railwright.rdma.drift", variables, {"^SSH password: $": "of-ssh"})
     stream = io.BytesIO(data)
-    job = read_job(stream)
+    job = read_job(stream.readline())
     lines = stream.read().splitlines()
     assert yaml.safe_load(lines[-1]) == {"eof": True}
     return region, job, yaml.safe_load(lines[0])["kwargs"], data
+
+
+def read(job: Job) -> Any:
+    """As the worker's Ansible reads it."""
+    return DataLoader().load(job.files["inventory.yml"])["all"]
 
 
 def test_nodes_go_to_the_regions_that_they_are_in(regions: Regions) -> None:
@@ -76,23 +94,61 @@ def test_nodes_go_to_the_regions_that_they_are_in(regions: Regions) -> None:
 
 def test_a_worker_gets_its_own_nodes_and_where_their_scheduler_is_asked(regions: Regions) -> None:
     _region, job, arguments, data = sent(regions, ["e1"], rdma_run_id="r1")
-    inventory = yaml.safe_load(job.files["inventory.json"])["all"]
-    assert set(inventory["hosts"]) == {"e1", "e2", "slurm"}, "all of the region: plays look at their like"
+    inventory = read(job)
+    assert set(inventory["hosts"]) == {"e1", "e2", "slurm", "localhost"}, "all of the region: plays look at their like"
     assert job.files["nodes"] == "e1\n"
     assert {name: set(group["hosts"]) for name, group in inventory["children"].items()} == {
         "rdma": {"e1", "e2"}, "east": {"e1", "e2"}, "rack1": {"e1"}}
     assert b"of-w1" not in data
     assert b"of-h1" not in data
+    assert b"of-slurm" not in data, "how it is reached, and no more"
     assert b"jump" not in data
     assert (arguments["extravars"], arguments["limit"]) == ({"rdma_run_id": "r1"}, f"@{JOB}/nodes")
     assert arguments["passwords"] == {"^SSH password: $": "of-ssh"}
+    assert (arguments["envvars"]["ANSIBLE_ASK_PASS"], arguments["envvars"]["ANSIBLE_BECOME_ASK_PASS"]) == ("True", "False")
+
+
+def test_the_worker_is_reached_by_a_key_whatever_password_its_nodes_have(regions: Regions) -> None:
+    (region,) = regions.of(["e1"])
+    argv = regions.command(region)
+    assert argv[-2:] == ["192.0.2.1", "python3 -m railwright.region_worker"]
+    assert 'User="jump"' in argv
 
 
 def test_templates_go_as_they_are_written_and_a_vault_opened(regions: Regions) -> None:
     _region, job, _arguments, _data = sent(regions, ["e1"])
-    said = yaml.safe_load(job.files["inventory.json"])["all"]["hosts"]["e1"]
-    assert (said["named"], said["closed"], said["token"]) == ("{{ token }}-{{ inventory_hostname }}", "what was closed", "of-e1")
+    said = read(job)["hosts"]["e1"]
+    assert (said["named"], said["closed"], said["token"]) == ("{{ token }}-{{ inventory_hostname }}", "what {{ was }} closed", "of-e1")
+    assert [type(tagged(job.files["inventory.yml"])[name]) for name in ("named", "raw", "closed")] == [str, Unsafe, Unsafe]
+    assert "other" not in said, "a vault that no password opens; a play that needs it says so"
+    assert (said["raw"], said["ages"], said["odd"]) == ("a{{ 1 }}b", {1: "one", "two": 2}, 'ä\x07\U0001F600"\\{')
+    assert (said["since"], said["nothing"], said["sure"], said["half"]) == (date(2026, 11, 28), None, True, 0.5)
     assert not {"inventory_dir", "groups", "hostvars", "omit", "ansible_facts"} & said.keys()
+
+
+class Tagged(yaml.SafeLoader):
+    """Says which texts are ``!unsafe``."""
+
+
+Tagged.add_constructor("!unsafe", lambda loader, node: Unsafe(loader.construct_scalar(node)))
+
+
+def tagged(text: str) -> Any:
+    return Tagged(text).get_single_data()["all"]["hosts"]["e1"]
+
+
+def test_a_firewall_of_ours_knows_the_whole_cluster(tmp_path: Path) -> None:
+    hosts = {name: {"ansible_host": f"192.0.2.{number}", "rdma_region": name[:-1], "rdma_region_worker": "bastion"}
+             for number, name in enumerate(("east1", "east2", "west1"), 10)}  # fmt: skip
+    own = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_rails": []}
+    site = {"all": {"hosts": {"bastion": {}}, "children": {"rdma": {"hosts": hosts, "vars": own}}}}
+    (tmp_path / "site.json").write_text(json.dumps(site))
+    inventory = load_inventory(tmp_path / "site.json", "east1")
+    _findings, specs = judge_with_specs(inventory)
+    _region, job, arguments, _data = sent(Regions(inventory, specs), ["east1"])
+    assert set(read(job)["hosts"]) == {"east1", "east2", "localhost"}, "all of the region, whatever the limit"
+    assert arguments["extravars"] == {WHOLE_CLUSTER: {"peers": ["192.0.2.10/31", "192.0.2.12/32"], "unknown": []}}
+    assert cluster_addresses({**arguments["extravars"], "groups": {"rdma": ["east1"]}}) == arguments["extravars"][WHOLE_CLUSTER]
 
 
 def test_parts_of_a_saved_plan_go_to_their_nodes_worker(regions: Regions, tmp_path: Path) -> None:
@@ -100,26 +156,20 @@ def test_parts_of_a_saved_plan_go_to_their_nodes_worker(regions: Regions, tmp_pa
         saved_plan.keep_part(tmp_path, name, [{"key": f"plan of {name}"}])
     _region, job, arguments, data = sent(regions, ["e1"], **{saved_plan.VARIABLE: str(tmp_path), scanned.VARIABLE: str(tmp_path)})
     assert arguments["extravars"] == {saved_plan.VARIABLE: f"{JOB}/saved"}
-    assert [name.partition("/")[0] for name in job.files if name not in ("nodes", "inventory.json")] == ["saved"]
+    assert [name.partition("/")[0] for name in job.files if name not in ("nodes", "inventory.yml")] == ["saved"]
     assert b"plan of e1" in data
     assert b"plan of w1" not in data
 
 
 @pytest.mark.parametrize(("line", "why"), [
-    (b"", "is no job"), (b"\n", "is no job"), (b"{}\n", "is no job"), (b"[1]\n", "is no job"), (b'{"version": "1"}\n', "is no job"),
+    (b"\n", "is no job"), (b"{}\n", "is no job"), (b"[1]\n", "is no job"), (b'{"version": "1"}\n', "is no job"),
     (b"[" * 100_000 + b"\n", "is no job"), (b"\xff\xfe\n", "is no job"),
     (b'{"version": "0.0", "patience": 5, "stream": 1, "files": {}}\n', "the controller has 0.0; allowed: the same on both"),
     (json.dumps({"version": __version__, "patience": 5, "stream": 1 << 40, "files": {}}).encode() + b"\n", "allowed: up to"),
 ])  # fmt: skip
 def test_what_is_no_job_of_ours_is_refused(line: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=why):
-        read_job(io.BytesIO(line))
-
-
-def test_a_line_without_an_end_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(region_worker, "LINE_LIMIT", 1000)
-    with pytest.raises(ValueError, match="is no job"):
-        read_job(io.BytesIO(b"x" * 5000))
+        read_job(line)
 
 
 def test_a_playbook_that_counts_its_nodes_has_one_place_after_the_other(regions: Regions) -> None:
