@@ -185,12 +185,12 @@ class Collector:
 
     def _retry(self, data: Object) -> None:
         """A task with `until` comes here after every try but the last, each time with the module's whole result."""
-        message = documents.progress_text(_result(data)) if _is_ours(data) else ""
+        message = documents.progress_text(_result(data)) if is_ours(data) else ""
         self._tell(Update("retry", str(data.get("host") or ""), _task_name(data), message))
 
     def _ok(self, data: Object) -> None:
         host = self._of(data)
-        if _is_ours(data) and _result(data).get("rebooted") is True:
+        if is_ours(data) and _result(data).get("rebooted") is True:
             host.reboot_needed.clear()
         self._collect(host, data, failed=False)
         self._tell(Update("ok", host.name, _task_name(data)))
@@ -204,7 +204,7 @@ class Collector:
             return
         # The first failure is the cause; `always` sections may fail after it for its sake. A `rescue` that explains it says it better.
         first = self._failed.setdefault(host.name, _Failure(_task_name(data), _action(data), message))
-        if _is_ours(data) and _result(data).get("explains") is True:
+        if is_ours(data) and _result(data).get("explains") is True:
             self._failed[host.name] = first._replace(message=message)
         self._tell(Update("failed", host.name, _task_name(data), message))
 
@@ -250,7 +250,7 @@ class Collector:
 
         Whether the task failed is the event's to say: newer releases drop ``failed`` from the result.
         """
-        if not _is_ours(data):
+        if not is_ours(data):
             return
         result = _result(data)
         changes = rows(result.get("plan"))
@@ -325,7 +325,7 @@ def _action(data: Object) -> str:
     return str(data.get("resolved_action") or data.get("task_action") or "")
 
 
-def _is_ours(data: Object) -> bool:
+def is_ours(data: Object) -> bool:
     """Whether the task ran a module of ours; 2.16 and 2.19 name it by its full name, an alias may be short."""
     return _action(data).startswith(("railwright.rdma.", "rdma_"))
 

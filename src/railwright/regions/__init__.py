@@ -95,7 +95,8 @@ class Regions:
     def job(self, region: Region, playbook: str, variables: Mapping[str, Any], passwords: Mapping[str, str]) -> bytes:
         """What the worker reads: the first line, and the transmit stream."""
         files = {"inventory.yml": yaml_text(self._inventory(region)), "nodes": "\n".join(region.nodes) + "\n"}
-        own = dict(variables)
+        raw = self.inventory.raw[region.nodes[0]]
+        own = exported({name: raw[name] for name in self.inventory.options if name in raw}) | dict(variables)  # -e lies over roles, too
         own.pop(scanned.VARIABLE, None)  # no scan of ours has reached these nodes
         if any(self._specs[name]["firewall_manage"] for name in region.nodes):
             own[WHOLE_CLUSTER] = joined(inventory_addresses(self.inventory))  # whom a firewall of ours lets in: not only the region

@@ -20,7 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import forms
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import DATA, Map, Misfit, fitted
-from railwright.events import Collector, HostOutcome, RunOutcome
+from railwright.events import Collector, HostOutcome, RunOutcome, is_ours
 from railwright.region_worker import BEATS, GRACE, ODD, READY
 from railwright.report.text import printable
 
@@ -141,7 +141,7 @@ class Events(Processor):
         stats = {key: {name: count for name, count in data[key].items() if name in self._nodes}
                  for key in COUNTS if isinstance(data.get(key), dict)}  # fmt: skip
         data = {**data, **stats}
-        if isinstance(data.get("res"), dict):
+        if isinstance(data.get("res"), dict) and is_ours(data):
             try:
                 data["res"] = data["res"] | {key: fitted(ANSWERS[key], data["res"][key]) for key in ANSWERS if key in data["res"]}
             except Misfit as misfit:

@@ -151,6 +151,14 @@ def test_a_firewall_of_ours_knows_the_whole_cluster(tmp_path: Path) -> None:
     assert cluster_addresses({**arguments["extravars"], "groups": {"rdma": ["east1"]}}) == arguments["extravars"][WHOLE_CLUSTER]
 
 
+def test_extra_variables_lie_over_everything_there_too(regions: Regions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(given, "extra_vars", ("token=of-e",))
+    inventory = load_inventory(regions.inventory.path)
+    _findings, specs = judge_with_specs(inventory)
+    _region, _job, arguments, _data = sent(Regions(inventory, specs), ["e1"], rdma_areas=["nccl"])
+    assert arguments["extravars"] == {"token": "of-e", "rdma_areas": ["nccl"]}
+
+
 def test_parts_of_a_saved_plan_go_to_their_nodes_worker(regions: Regions, tmp_path: Path) -> None:
     for name in ("e1", "w1"):
         saved_plan.keep_part(tmp_path, name, [{"key": f"plan of {name}"}])
