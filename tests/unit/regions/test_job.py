@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import nullcontext
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from ansible.parsing.vault import VaultLib, VaultSecret
 from ansible_collections.railwright.rdma.plugins.plugin_utils import saved_plan, scanned
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import WHOLE_CLUSTER, cluster_addresses
 from railwright import __version__
+from railwright.cli import upgrade_run
 from railwright.cli.regional import places
+from railwright.events import RunOutcome
 from railwright.given import given
 from railwright.inventory import load_inventory
 from railwright.lint import judge_with_specs
@@ -185,3 +188,17 @@ def test_a_playbook_that_counts_its_nodes_has_one_place_after_the_other(regions:
     assert places(regions, "remediate", nodes) == [["h1"], ["w1"], ["e1", "e2"]]
     assert places(regions, "apply", nodes) == [nodes]
     assert places(None, "remediate", None) == [None]
+
+
+def test_a_batch_of_an_upgrade_is_one_run_over_its_regions(regions: Regions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So its journal and its rules count all of them."""
+    asked: list[Any] = []
+    shown: Any = nullcontext
+
+    def run_playbook(*words: Any) -> RunOutcome:
+        asked.append(words)
+        return RunOutcome()
+
+    monkeypatch.setattr(upgrade_run, "run_playbook", run_playbook)
+    upgrade_run.Playbooks(Path("site"), {}, {}, shown, regions=regions).execute("change", ["e1", "w1", "h1"], {})
+    assert [(words[0], words[2], words[6], words[7]) for words in asked] == [("upgrade_step", None, ["e1", "w1", "h1"], regions)]
