@@ -17,7 +17,7 @@ from drain_steps import Slurm
 def limited(slurm: Slurm, place: Path, limit: str) -> tuple[int, set[str], str]:
     """Exit code, the nodes that were asked, and messages."""
     program, inventory = Path(sys.executable).with_name("railwright"), slurm.cluster.inventory
-    argv = [str(program), "facts", "-i", str(inventory), "--limit", limit, "--format", "json"]
+    argv = [str(program), "drift", "-i", str(inventory), "--limit", limit, "--format", "json"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300, stdin=subprocess.DEVNULL,
                           env={**os.environ, "XDG_STATE_HOME": str(place)})  # fmt: skip
     return done.returncode, set(json.loads(done.stdout).get("nodes", {})), done.stderr

@@ -151,11 +151,11 @@ def command() -> Any:
     return top
 
 
-def _add(everywhere: list[Any], commands: dict[str, Any]) -> None:
+def _add(everywhere: list[Any], commands: dict[str, Any], above: str = "") -> None:
     for name, child in commands.items():
         child.params += everywhere
-        ansible_options.add(child, name)
-        _add(everywhere, getattr(child, "commands", {}))
+        ansible_options.add(child, above + name)
+        _add(everywhere, getattr(child, "commands", {}), f"{above}{name} ")
 
 
 # typer carries its own copy of click from some version on; the base of its public exceptions is right in both cases.
