@@ -41,10 +41,11 @@ def _exported(value: Any) -> Any:
         return {plain(key): _exported(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_exported(item) for item in value]
-    if not isinstance(value, str) and type(value).__name__ not in VAULTED:
+    vaulted = type(value).__name__ in VAULTED  # Ansible fills in nothing there
+    if not isinstance(value, str) and not vaulted:
         return value if value is None or isinstance(value, (bool, int, float, date)) else str(value)
-    text = str.__str__(value) if isinstance(value, str) else str(value)
-    return text if not TEMPLATE.search(text) or trusted(value) else Unsafe(text)
+    text = str(value) if vaulted else str.__str__(value)
+    return Unsafe(text) if TEMPLATE.search(text) and (vaulted or not trusted(value)) else text
 
 
 def trusted(value: Any) -> bool:
