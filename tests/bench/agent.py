@@ -14,7 +14,6 @@ import base64
 import json
 import os
 import platform
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.bench.meter import ROOT
+from tests.bench.meter import ROOT, spent
 from tests.lib.profile_trees import Tree
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.system import agent, node_code
@@ -82,12 +81,6 @@ def bench(minutes: int, name: str, directory: Path) -> dict[str, Any]:
             "look_ms_median": round(1000 * sorted(looks)[len(looks) // 2], 1), "look_ms_largest": round(1000 * max(looks), 1),
             "rss_mb": round(max(memory) / 1024, 1), "findings": len(status["findings"]),
             "python": platform.python_version(), "load": [round(each, 1) for each in os.getloadavg()]}  # fmt: skip
-
-
-def spent() -> float:
-    """By commands that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def main() -> int:

@@ -53,6 +53,12 @@ def measure(argv: Sequence[str], environment: Mapping[str, str], scratch: Path) 
     return Cost(found["cpu_s"], found["wall_s"], found["status"], said, found["rss_mb"])
 
 
+def spent() -> float:
+    """By commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def become_subreaper() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
@@ -103,7 +109,7 @@ def main() -> int:
     wall = time.monotonic() - started
     reap(time.monotonic() + GRACE_SECONDS)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cost = {"cpu_s": used.ru_utime + used.ru_stime, "wall_s": wall, "status": status, "rss_mb": max(largest, used.ru_maxrss) / 1024}
+    cost = {"cpu_s": spent(), "wall_s": wall, "status": status, "rss_mb": max(largest, used.ru_maxrss) / 1024}
     Path(result).write_text(json.dumps(cost), encoding="utf-8")
     return 0
 

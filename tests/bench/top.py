@@ -18,7 +18,6 @@ import os
 import platform
 import pty
 import re
-import resource
 import socket
 import subprocess
 import sys
@@ -31,7 +30,7 @@ from typing import Any
 
 import asyncssh
 from tests.bench.loopback import FIRST_RAIL
-from tests.bench.meter import ROOT
+from tests.bench.meter import ROOT, spent
 from tests.lib.ssh_world import address
 
 SHARE = 0.30  # of a core, at most
@@ -117,12 +116,6 @@ def run(site: Path, seconds: int, *, screen: bool) -> tuple[float, bytes]:
         reader.join()
         os.close(master)
     return spent() - before, bytes(shown)
-
-
-def spent() -> float:
-    """By commands that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def bench(count: int, seconds: int, directory: Path) -> dict[str, Any]:
