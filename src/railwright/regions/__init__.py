@@ -13,6 +13,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,11 @@ class Regions:
             if (region := whole.hosts[name].get("rdma_region")) is not None:
                 self._members.setdefault(str(region), []).append(name)
 
+    @cached_property
+    def _cluster(self) -> dict[str, Any]:
+        """The same for every region."""
+        return joined(inventory_addresses(self.inventory))
+
     def of(self, nodes: Iterable[str]) -> list[Region]:
         return list(regions_of(self._specs, nodes).values())
 
@@ -99,7 +105,7 @@ class Regions:
         own = exported({name: raw[name] for name in self.inventory.options if name in raw}) | dict(variables)  # -e lies over roles, too
         own.pop(scanned.VARIABLE, None)  # no scan of ours has reached these nodes
         if any(self._specs[name]["firewall_manage"] for name in region.nodes):
-            own[WHOLE_CLUSTER] = joined(inventory_addresses(self.inventory))  # whom a firewall of ours lets in: not only the region
+            own[WHOLE_CLUSTER] = self._cluster  # whom a firewall of ours lets in: not only the region
         if saved_plan.VARIABLE in own:
             files |= {f"saved/{name}": text for name, text in scanned.kept_texts(Path(own[saved_plan.VARIABLE]), region.nodes)}
             own[saved_plan.VARIABLE] = str(JOB / "saved")

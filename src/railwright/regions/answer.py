@@ -41,7 +41,6 @@ ANSWER_LINE, ANSWER, LINE_SECONDS = 96 << 20, 16 << 30, 300.0  # bytes of a line
 CONNECT_SECONDS = 30.0  # on top of the patience: login, and Python's start
 
 
-
 class Region(NamedTuple):
     name: str
     worker: str  # a host of the inventory
