@@ -26,13 +26,13 @@ class ActionModule(StepAction):
 
     def answer(self, result: Result, variables: Result, options: Result) -> Result:
         spec, mode, node = host_spec(self._templar, variables), options["mode"], str(variables["inventory_hostname"])
-        arguments = {"mode": mode, "node": node, "spec": spec.as_dict(), "now": time.time()}
+        arguments = {"mode": mode, "node": node, "spec": spec.as_dict(), "now": time.time(), "seconds": options["seconds"]}
         answer = kept_answer(variables) if mode == "verdicts" else None
         if answer is None:
             answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=variables)
         if mode == "verdicts":
             return result | with_address(spec, variables, answer)
-        if not answer.get("failed"):
+        if mode == "drift" and not answer.get("failed"):
             answer["summary"] = drift_summary(node, answer)
             if self._task.diff:  # Ansible shows a diff only of what changed
                 found = [item for item in answer["findings"] if (item["expected"], item["found"]) != (None, None)]

@@ -11,10 +11,12 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import pairs
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import peers_of
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import cables_of, judge_cabling, planned_ends
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.mesh import judge_mesh
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.outliers import judge_outliers
@@ -57,6 +59,8 @@ class ActionModule(StepAction):
             result["rounds"] = pairs(ordered) if options["perftest"] else []
             return result
         cluster = judge_cluster(views, [node for node in everybody if node not in views])
+        cluster.extend(judge_cabling({node: planned_ends(variable_of(variables, node, "rdma_cabling")) for node in everybody}, {
+            node: cables_of(view["rails"], rows(mapping(view["facts"].get("health")).get("neighbours"))) for node, view in views.items()}))
         pings = pinged(variables, list(views), options["ping"])
         cluster.extend(judge_reach(views, pings))
         result["reachability"] = reachability(views, pings)

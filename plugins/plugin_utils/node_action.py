@@ -44,7 +44,7 @@ QUIET = {"ansible_no_target_syslog": True}
 # Modes that only inspect, and modules without modes; the others may download, build or measure for hours.
 INSPECTING = (
     None, "inspect", "ping", "plan", "explain", "source", "container", "observe", "read", "state", "confirm", "outcome", "lease",
-    "release", "poll", "failed", "login", "verdicts", "drift", "facts", "job", "ranks",
+    "release", "poll", "failed", "login", "verdicts", "drift", "facts", "job", "ranks", "cabling",
 )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ DOCUMENTS: dict[str, tuple[str, Form]] = {
 OBJECTS = {
     "rdma": "facts", "explanation": "explanation", "container": "container", "seen": "readiness", "job": "job", "ranks": "ranks",
     "health": "health", "overview": "overview", "bundle": "bundle", "agent": "agent", "erdma": "wire",
+    "cabling": "cabling",
 }
 # How many lines of Ansible's own output are kept, to explain a run that produced no per-host result.
 OUTPUT_LINES = 40
@@ -70,6 +71,7 @@ class HostOutcome:
     health: Object | None = None  # its parts between two rounds of a burn-in
     overview: Object | None = None  # the node in a few lines, of a check without an inventory
     agent: Object | None = None  # what its agent says
+    cabling: Object | None = None  # its rails, and what is at the other end of each cable
     bundle: Object | None = None  # what such a check reads, as the parts of a captured tree
     reboot_needed: list[str] = field(default_factory=list)  # keys of changes that the last apply left waiting for a reboot
     reverted: list[str] = field(default_factory=list)  # keys of changes that the node reverted by itself, unconfirmed

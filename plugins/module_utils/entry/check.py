@@ -13,13 +13,17 @@ from ..catalogue.health import BY_CHECK
 from ..catalogue.stacks import stack_of, vendor_stack
 from ..checks.area_verdicts import SETTLED
 from ..checks.node import judge_node, judge_plan, rail_views
+from ..errors import RailwrightError
 from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..measure.gdr_pairs import near_pairs
 from ..observe.facts import observe_facts, stack_summary
+from ..observe.hca import observe_hcas
+from ..observe.identity import observe_identity
 from ..observe.nccl import CARRIERS, Carrier, effective, observe_carriers, setters, unknown
 from ..observe.nccl_libraries import places_of
-from ..observe.nics import ancestors_connection_address
+from ..observe.neighbours import observe_neighbours
+from ..observe.nics import ancestors_connection_address, observe_netdevs
 from ..observe.provenance import UNKNOWN, Origin, origins
 from ..plan.areas import AREAS, severity_of_change, severity_of_verdict
 from ..plan.plan import Plan, make_plan
@@ -28,6 +32,7 @@ from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import CRITICAL, MAJOR, NO_DEVICE, Change, Identity, Problem, Verdict, as_dicts
 
+LISTEN_MOST = 300  # seconds
 NO_HCA = "no rail of this node has an RDMA device to measure over"
 # setting: apply fixes it. state: nothing of ours can (a cable, a dead HCA). problem: apply refuses the node. effective: somebody
 # else's line wins over ours.
@@ -61,6 +66,8 @@ class Judged(NamedTuple):
 
 
 def answer(host: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
+    if params["mode"] == "cabling":
+        return find_cables(host, params["node"], Spec(params["spec"]), params["seconds"])
     ask = observe_drift if params["mode"] == "drift" else check_node
     return ask(host, params["node"], Spec(params["spec"]), ancestors_connection_address(host), params["now"])
 
@@ -83,6 +90,17 @@ def check_node(live: Host, node: str, spec: Spec, management: Optional[str] = No
     stack = vendor_stack(spec, plan.identity)
     wanted = "%s %s" % (stack.name, stack.release) if stack is not None else stack_of(spec, plan.identity)
     return {"facts": facts, "rails": rails, "stack": wanted, "gpudirect": traffic, "verdicts": as_dicts(verdicts)}
+
+
+def find_cables(live: Host, node: str, spec: Spec, seconds: int) -> Dict[str, Any]:
+    """The rails, and what is at the other end of each port: heard of lldpd, or of the switch itself within ``seconds``."""
+    if not 0 <= seconds <= LISTEN_MOST:
+        raise RailwrightError("seconds: %d; allowed: 0 to %d" % (seconds, LISTEN_MOST))
+    host = InspectedHost(live)
+    identity = observe_identity(host, None)
+    facts = {"hcas": observe_hcas(host, {}), "netdevs": observe_netdevs(host, identity.nics)}
+    rails = rail_views(inspection_of(node, spec, identity, facts))
+    return {"cabling": {"rails": rails, "neighbours": observe_neighbours(host, facts["hcas"], seconds)}}
 
 
 def traffic_plan(

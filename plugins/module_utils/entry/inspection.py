@@ -16,7 +16,7 @@ MODULES: Dict[str, Any] = {
 ALONE = {"check": "alone", "bundle": "alone", "agent": ".agent.answer"}
 # What sets something on a node goes by Ansible alone. A measurement starts programs that end by themselves, and sets nothing.
 MODES = (
-    "plan", "explain", "container", "verdicts", "drift", "check", "bundle", "agent", "job", "nodes", "ranks", None,
+    "plan", "explain", "container", "verdicts", "drift", "cabling", "check", "bundle", "agent", "job", "nodes", "ranks", None,
     "start", "sample", "stop", "prepare", "pairs", "collect",
 )
 

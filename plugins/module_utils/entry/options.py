@@ -16,7 +16,8 @@ BENCH: Options = {
     "libraries": {"type": "list", "elements": "str", "default": []},
 }
 CHECK: Options = {
-    "mode": {"type": "str", "choices": ["verdicts", "drift"], "default": "verdicts"},
+    "mode": {"type": "str", "choices": ["verdicts", "drift", "cabling"], "default": "verdicts"},
+    "seconds": {"type": "int", "default": 0},
 }
 DRAIN: Options = {
     "mode": {

@@ -15,6 +15,7 @@ import re
 import select
 import signal
 import stat
+import struct
 import subprocess
 import time
 import zlib
@@ -30,6 +31,7 @@ READ_LIMIT = 4 * 1024 * 1024  # no file that we judge is larger; a runaway proc 
 NAMES_LIMIT = 200 * 1024  # of a directory: whoever fills his own must not fill our memory
 MAX_LINKS = 40
 NAME_LIMIT, FAILED = 240, ".rc"  # of a recording: a file's name has 255 bytes at most
+SOL_PACKET, PACKET_ADD_MEMBERSHIP = 263, 1  # linux/socket.h, linux/if_packet.h
 FRAME_LIMIT = 2048  # bytes of a frame that we read: what we ask for is shorter
 Made = TypeVar("Made")
 Status = os.stat_result
@@ -195,18 +197,22 @@ class Host(Writer):
         return process.pid
 
     def exchange(
-        self, netdev: str, protocol: int, frames: Sequence[bytes], seconds: float, limit: int, wanted: Callable[[bytes], bool]
+        self, netdev: str, protocol: int, frames: Sequence[bytes], seconds: float, limit: int, wanted: Callable[[bytes], bool],
+        group: Optional[bytes] = None,
     ) -> List[bytes]:
         """Send Ethernet frames out of an interface, and gather the wanted ones of a protocol that come in. Raises OSError.
 
         They are spread over the first half of the time, so that the last one can be answered too. It ends after
-        ``seconds``, whatever comes in, or with ``limit`` frames.
+        ``seconds``, whatever comes in, or with ``limit`` frames. ``group``: an address that the interface must take frames for.
         """
         import socket  # no inspection needs it otherwise
 
         found: List[bytes] = []
         with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0) as raw:  # protocol 0: deaf until it is bound
             raw.bind((netdev, protocol))
+            if group is not None:  # packet(7): struct packet_mreq, of type PACKET_MR_MULTICAST
+                member = struct.pack("iHH8s", socket.if_nametoindex(netdev), 0, len(group), group)
+                raw.setsockopt(SOL_PACKET, PACKET_ADD_MEMBERSHIP, member)
             begin = time.monotonic()
             due = [begin + seconds / 2 * at / len(frames) for at in range(len(frames))]
             sent = 0

@@ -17,6 +17,7 @@ from .devices import attribute, pci_attribute
 from .gpu_health import TIMED_OUT, observe_gpu_health
 from .kernel_log import observe_log
 from .link_health import observe_ports
+from .neighbours import observe_neighbours
 from .processes import boot_time, observe_processes
 
 SECONDS = 5.0
@@ -45,6 +46,7 @@ def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> 
         "gpu": gpu,
         "processes": None if container else observe_processes(host, (gpu or {}).get("gpus") or []),
         "ports": observe_ports(host, facts.get("hcas") or []),
+        "neighbours": observe_neighbours(host, facts.get("hcas") or []),
         "aer": observe_aer(host, facts),
         "memory": [] if container else observe_memory(host),
         "clock": clock_synchronised(host) if identity.has("systemd") and not container else None,

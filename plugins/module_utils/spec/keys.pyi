@@ -6,9 +6,9 @@ class Keys:
     _values: Dict[str, Any]
     @overload
     def __getitem__(self, key: Literal[
-        "artifact_pins", "ddp_benchmark_environment", "expect", "host_tuning_sysctls", "nccl_overrides",
-        "nccl_tests_baseline", "nccl_tests_environment", "nccl_tests_min_busbw", "nic_firmware_config",
-        "nic_firmware_images", "nic_firmware_versions", "out_of_service", "qos_custom",
+        "artifact_pins", "cabling", "ddp_benchmark_environment", "expect", "host_tuning_sysctls",
+        "nccl_overrides", "nccl_tests_baseline", "nccl_tests_environment", "nccl_tests_min_busbw",
+        "nic_firmware_config", "nic_firmware_images", "nic_firmware_versions", "out_of_service", "qos_custom",
         "rdma_stack_offline_package", "rdma_stack_pins", "roce_qos_buffers"]) -> Dict[str, Any]: ...
     @overload
     def __getitem__(self, key: Literal[

@@ -84,6 +84,10 @@ RAIL = {
     "name": NAME, "label": str, "address": maybe(ADDRESS), "mtu": int, "netdev": maybe(NAME), "hca": maybe(NAME), "port": WHOLE,
     "gid_index": WHOLE, "gid_needed": bool, "rdma_cm?": bool, "exchange?": maybe(ADDRESS),
 }
+NEIGHBOUR = {
+    "hca": NAME, "port": int, "netdev": maybe(NAME), "why": str, "by?": Choice("lldpd", "heard", "smpquery"),
+    **dict.fromkeys(("switch?", "switch_id?", "switch_port?", "switch_port_name?"), TEXT), "mtu?": WHOLE, "vlan?": WHOLE,
+}
 
 DISRUPTION = Choice(*DISRUPTIONS)
 CHANGE = {
@@ -236,6 +240,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "verdicts": {**VERDICTS, "facts": FACTS, "stack": str, "rails": [RAIL],
                      "gpudirect": {"path": str, "gpus": int, "why_not": TEXT, "pairs": [PAIR]}},
         "drift": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str], "unasked": [str]},
+        "cabling": {"cabling": {"rails": [RAIL], "neighbours": [NEIGHBOUR]}},
         "check": {**VERDICTS, "overview": {f"{label}?": str for label in LABELS}},
         "bundle": {"bundle": BUNDLE}, "agent": {"agent": AGENT},
     },

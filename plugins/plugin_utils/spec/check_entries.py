@@ -326,12 +326,21 @@ def out_of_service(value: dict[str, Any], findings: Findings) -> dict[str, Any]:
     return value
 
 
+def cable(path: str, _rail: Any, value: Any, findings: Findings) -> Any:
+    """{switch, port}, two short names."""
+    good = isinstance(value, dict) and set(value) == {"switch", "port"} and all(
+        isinstance(name, str) and name.isprintable() and 0 < len(name) <= 100 for name in value.values())
+    return value if good else findings.error(path, value, "says no port of a switch", "{switch: NAME, port: NAME}, both in quotes where "
+                                             "they look like numbers")
+
+
 # (path, name or place, value, findings) -> the entry of a mapping, or the element of a list
 ENTRY_CHECKS: dict[str, Callable[[str, Any, Any, Findings], Any]] = {
     "host_tuning_sysctls": sysctl, "rdma_stack_pins": package_version, "rdma_artifact_pins": artifact_pin,
     "nic_firmware_config": firmware_parameter, "nic_firmware_versions": firmware_version, "nic_firmware_images": firmware_image,
     "nccl_tests_min_busbw": busbw, "nccl_tests_environment": variable, "ddp_benchmark_environment": variable,
     "ssh_mesh_addresses": address, "gpu_driver_imex_nodes": address, "firewall_peers": peer, "ai_environment_extra_index_urls": index,
+    "rdma_cabling": cable,
 }
 WHOLE_CHECKS: dict[str, Callable[[Any, Findings], Any]] = {
     OUT: out_of_service, "rdma_expect": expectations, "rdma_stack_offline_package": offline_package, "rdma_qos_custom": check_custom,

@@ -77,6 +77,9 @@ def check_fabric(values: Values, rails: Rails, findings: Findings) -> None:
         if fabric == "roce" and rail["address"] is None and managed and not findings.has_error(path):
             findings.warning(path, None, "a RoCE rail without an address has no routable RoCE v2 GID",
                              "address: CIDR, or network_manage_addresses: false")
+    known = [rail["name"] for rail in rails]
+    for name in sorted(set(map(str, values["cabling"])) - set(known)):
+        findings.error("rdma_cabling", name, "is no rail of this host", ", ".join(known) or "rdma_rails first")
     if expected not in (None, LINK_LAYER[fabric]):
         findings.error("rdma_expect.link_layer", expected, f"the link layer of fabric {fabric} is {LINK_LAYER[fabric]}", LINK_LAYER[fabric])
 

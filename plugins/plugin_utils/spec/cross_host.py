@@ -40,9 +40,22 @@ def validate_site(specs: Mapping[str, Spec], reach: Mapping[str, str] | None = N
         _same_rail(name, places, specs[hosts[0]].fabric, findings)
     if len({_names(spec) for spec in kinds.values()} - {()}) > 1:
         _counts(specs, [host for host in hosts if specs[host].rails], findings)
+    _cables(specs, hosts, findings)
     check_modes(specs, findings)
     _upgrades(specs, hosts, kinds.values(), findings)
     return findings.items
+
+
+def _cables(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
+    """A port of a switch takes one cable."""
+    taken: dict[tuple[str, str], str] = {}
+    for host in hosts:
+        for rail, end in specs[host]["cabling"].items():
+            place = end["switch"], end["port"]
+            if place in taken:
+                findings.of(host).error(f"rdma_cabling.{rail}", " ".join(place), f"is where {taken[place]} is plugged too",
+                                        "a port of its own for each rail")
+            taken.setdefault(place, f"{rail} of {host}")
 
 
 def _names(spec: Spec) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
         ("validate", "links, GIDs, pings, perftest; short traffic on the rails"),
         ("bench", "nccl-tests over all GPUs; the nodes are busy"),
         ("isolate", "which node, rail, path or switch is slow; busies rails"),
+        ("cabling", "is each rail in its switch port"),
         ("watch", "what nodes' agents say"),
         ("top", "rails and GPUs, live"),
     ),
