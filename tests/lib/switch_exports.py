@@ -254,3 +254,157 @@ def broken(good: Config, change: Callable[[Config], None]) -> Config:
     found = copy.deepcopy(good)
     change(found)
     return found
+
+
+NXOS_TEXT = """!Command: show running-config
+version 10.4(2) Bios:version 05.51
+hostname leaf1
+feature lldp
+priority-flow-control watch-dog-interval on
+
+class-map type qos match-all ROCE
+  match dscp {dscp}
+class-map type qos match-any CNP
+  match dscp {cnp_dscp}
+policy-map type qos IN
+  class ROCE
+    set qos-group {priority}
+  class CNP
+    set qos-group 7
+  class class-default
+    set qos-group 0
+policy-map type network-qos NQ
+  class type network-qos c-8q-nq{priority}
+    mtu 9216
+    pause pfc-cos {priority}
+  class type network-qos c-8q-nq-default
+    mtu 9216
+policy-map type queuing OUT
+  class type queuing c-out-8q-q7
+    priority level 1
+  class type queuing c-out-8q-q{priority}
+    bandwidth remaining percent 50
+    random-detect minimum-threshold 150 kbytes maximum-threshold 3000 kbytes drop-probability 7 weight 0 ecn
+  class type queuing c-out-8q-q-default
+    bandwidth remaining percent 50
+system qos
+  service-policy type network-qos NQ
+  service-policy type queuing output OUT
+
+interface Ethernet1/1
+  description gpu001
+  mtu 9216
+  speed 400000
+  fec rs-fec
+  priority-flow-control mode on
+  priority-flow-control watch-dog-interval on
+  service-policy type qos input IN
+
+interface Ethernet1/2
+  mtu 9216
+  priority-flow-control mode on
+  priority-flow-control watch-dog-interval on
+  service-policy type qos input IN
+
+interface Ethernet1/3
+  shutdown
+
+interface mgmt0
+  ip address 192.0.2.5/24
+"""
+
+
+def nxos(dscp: int = 26, priority: int = 3, cnp_dscp: int = 48, _cnp: int = 6) -> str:
+    """A running-config with eight queues, from the QoS configuration guide."""
+    return NXOS_TEXT.format(dscp=dscp, priority=priority, cnp_dscp=cnp_dscp)
+
+
+# A text -> what stands there instead.
+NXOS: dict[str, tuple[str, str, str]] = {
+    "the port's MTU is too small": ("mtu", "  mtu 9216\n  speed 400000\n", "  mtu 1500\n  speed 400000\n"),
+    "the port says no MTU": ("mtu", "  mtu 9216\n  speed 400000\n", "  speed 400000\n"),
+    "the port has no policy": ("trust", "  service-policy type qos input IN\n\n", "\n"),
+    "the port's policy does not exist": ("trust", "  service-policy type qos input IN\n\n", "  service-policy type qos input OTHER\n\n"),
+    "the class matches another DSCP": ("class", "  match dscp 26\n", "  match dscp 24\n"),
+    "the class has another group": ("class", "    set qos-group 3\n", "    set qos-group 2\n"),
+    "another class has the DSCP first": (
+        "class", "policy-map type qos IN\n",
+        "class-map type qos match-any FIRST\n  match dscp 24-31\npolicy-map type qos IN\n  class FIRST\n    set qos-group 1\n"),
+    "the group is not paused": ("group", "    pause pfc-cos 3\n", ""),
+    "the group is paused on another CoS": ("group", "    pause pfc-cos 3\n", "    pause pfc-cos 4\n"),
+    "another group has the pause": ("group", "c-8q-nq3\n", "c-8q-nq4\n"),
+    "the switch has no network-qos policy": ("group", "  service-policy type network-qos NQ\n", ""),
+    "PFC follows DCBX": ("pfc", "  priority-flow-control mode on\n", ""),
+    "PFC is off": ("pfc", "priority-flow-control mode on\n", "priority-flow-control mode off\n"),
+    "PFC is on one priority more": (
+        "pfc", "  class type network-qos c-8q-nq-default\n",
+        "  class type network-qos c-8q-nq4\n    pause pfc-cos 4\n  class type network-qos c-8q-nq-default\n"),
+    "random-detect drops": ("ecn", " weight 0 ecn\n", " weight 0\n"),
+    "the queue does not mark": (
+        "ecn", "    random-detect minimum-threshold 150 kbytes maximum-threshold 3000 kbytes drop-probability 7 weight 0 ecn\n", ""),
+    "the thresholds are the wrong way round": ("ecn", "minimum-threshold 150 kbytes", "minimum-threshold 4 mbytes"),
+    "the RoCE queue is strict": ("schedule", "    bandwidth remaining percent 50\n    random", "    priority level 2\n    random"),
+    "CNP goes with best effort": ("cnp", "    set qos-group 7\n", "    set qos-group 0\n"),
+    "CNP's queue waits its turn": ("cnp", "    priority level 1\n", "    bandwidth remaining percent 1\n"),
+    "CNP goes with RoCE": ("cnp", "    set qos-group 7\n", "    set qos-group 3\n"),
+}  # fmt: skip
+NXOS_WARN: dict[str, tuple[str, str, str]] = {
+    "the switch's watchdog is off": ("watchdog", "feature lldp\npriority-flow-control watch-dog-interval on\n", "feature lldp\n"),
+    "the port's watchdog is off": ("watchdog", "  priority-flow-control watch-dog-interval on\n", ""),
+}
+
+ONYX_TEXT = """##
+## Running database "initial"
+## Generated at 2025/11/02 10:00:00 +0000
+## Hostname: leaf1
+##
+   interface ethernet 1/1-1/2 mtu 9216 force
+   interface ethernet 1/1 qos trust L3
+   interface ethernet 1/2 qos trust L3
+   interface ethernet 1/1-1/2 qos map dscp {dscp} to switch-priority {priority}
+   interface ethernet 1/1-1/2 qos map dscp {cnp_dscp} to switch-priority {cnp}
+   interface ethernet 1/1-1/2 traffic-class {priority} bind switch-priority {priority}
+   traffic pool roce type lossless
+   traffic pool roce memory percent 50.00
+   traffic pool roce map switch-priority {priority}
+   dcb priority-flow-control enable force
+   dcb priority-flow-control priority {priority} enable
+   interface ethernet 1/1 dcb priority-flow-control mode on force
+   interface ethernet 1/2 dcb priority-flow-control mode on force
+   interface ethernet 1/1 pfc-wd
+   interface ethernet 1/2 pfc-wd
+   interface ethernet 1/1 traffic-class {priority} congestion-control ecn minimum-absolute 150 maximum-absolute 1500
+   interface ethernet 1/2 traffic-class {priority} congestion-control ecn minimum-absolute 150 maximum-absolute 1500
+   interface ethernet 1/1-1/2 traffic-class {priority} dcb ets wrr 50
+   interface ethernet 1/1 traffic-class {cnp} dcb ets strict
+   interface ethernet 1/2 traffic-class {cnp} dcb ets strict
+   interface ethernet 1/3 shutdown
+"""
+
+
+def onyx(dscp: int = 26, priority: int = 3, cnp_dscp: int = 48, cnp: int = 6) -> str:
+    """``show running-config``, from the user manual's chapters on QoS and RoCE."""
+    return ONYX_TEXT.format(dscp=dscp, priority=priority, cnp_dscp=cnp_dscp, cnp=cnp)
+
+
+ONYX: dict[str, tuple[str, str, str]] = {
+    "the ports' MTU is too small": ("mtu", " mtu 9216 force\n", " mtu 1500 force\n"),
+    "the ports say no MTU": ("mtu", "   interface ethernet 1/1-1/2 mtu 9216 force\n", ""),
+    "the port trusts the VLAN tag": ("trust", "ethernet 1/1 qos trust L3", "ethernet 1/1 qos trust L2"),
+    "the port says nothing of trust": ("trust", "   interface ethernet 1/1 qos trust L3\n", ""),
+    "the DSCP goes to another priority": ("class", "dscp 26 to switch-priority 3", "dscp 26 to switch-priority 2"),
+    "the pool is lossy": ("headroom", "pool roce type lossless", "pool roce type lossy"),
+    "the pool has another priority": ("headroom", "pool roce map switch-priority 3", "pool roce map switch-priority 4"),
+    "PFC is off": ("pfc", "   dcb priority-flow-control enable force\n", ""),
+    "PFC is on the neighbour priority": ("pfc", "control priority 3 enable", "control priority 4 enable"),
+    "PFC is on one priority more": ("pfc", "control priority 3 enable", "control priority 3-4 enable"),
+    "the port's PFC is off": ("pfc", "ethernet 1/1 dcb priority-flow-control mode on", "ethernet 1/1 dcb priority-flow-control mode off"),
+    "another priority is in RoCE's queue": ("queue", "traffic-class 3 bind switch-priority 3", "traffic-class 3 bind switch-priority 3-4"),
+    "the queue does not mark": ("ecn", "1/1 traffic-class 3 congestion-control ecn", "1/1 traffic-class 3 congestion-control red"),
+    "the thresholds are the wrong way round": ("ecn", "1/1 traffic-class 3 congestion-control ecn minimum-absolute 150",
+                                               "1/1 traffic-class 3 congestion-control ecn minimum-absolute 4000"),
+    "the RoCE queue is strict": ("schedule", "traffic-class 3 dcb ets wrr 50", "traffic-class 3 dcb ets strict"),
+    "CNP goes with best effort": ("cnp", "dscp 48 to switch-priority 6", "dscp 48 to switch-priority 0"),
+    "CNP's queue waits its turn": ("cnp", "ethernet 1/1 traffic-class 6 dcb ets strict", "ethernet 1/1 traffic-class 6 dcb ets wrr 10"),
+}  # fmt: skip
+ONYX_WARN: dict[str, tuple[str, str, str]] = {"the port's watchdog is off": ("watchdog", "   interface ethernet 1/1 pfc-wd\n", "")}

@@ -51,7 +51,7 @@ def observe_neighbours(host: Host, hcas: Sequence[Mapping[str, Any]], listen: fl
 
 def _ports(hcas: Sequence[Mapping[str, Any]]) -> Iterator[Asked]:
     for hca in hcas:
-        nowhere = (hca.get("link") or {}).get("virtual_function") or hca.get("driver") == "erdma"  # a cloud's ports are in no switch of ours
+        nowhere = (hca.get("link") or {}).get("virtual_function") or hca.get("driver") == "erdma"  # a cloud has no switch of ours
         for port in [] if nowhere else hca.get("ports") or []:
             if port.get("state") in ("ACTIVE", "INIT") and is_name(str(hca.get("name"))) and isinstance(port.get("number"), int):
                 netdev = port.get("netdev") if port.get("link_layer") == "Ethernet" else None

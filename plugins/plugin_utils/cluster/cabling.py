@@ -18,6 +18,7 @@ NAME = 256  # characters that are kept of a name
 LIKE = 4  # nodes at least, before the others are what one is held against
 MOST = 0.75  # of a switch's cables that are of one rail, before another rail there is odd
 _NUMBERS = re.compile(r"\d")
+MAC = re.compile(r"(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
 
 
 class End(NamedTuple):
@@ -86,6 +87,7 @@ def cables_of(rails: Iterable[Mapping[str, Any]], neighbours: Iterable[Mapping[s
             continue
         switches, ports = (tuple(row[key][:NAME] for key in keys if isinstance(row.get(key), str) and row[key]) for keys in (
             ("switch", "switch_id"), ("switch_port", "switch_port_name")))  # fmt: skip
+        ports = tuple(sorted(ports, key=lambda name: MAC.fullmatch(name) is not None))  # what people call it comes first
         known = bool(switches and ports)
         found[rail["name"]] = Cable(switches, ports, "") if known else Cable(why=str(row.get("why") or "it does not say which port it is"))
     return found

@@ -45,14 +45,6 @@ Examples:
 """
 
 
-class CheckedOs(StrEnum):
-    """The platforms whose exports can be read."""
-
-    SONIC = "sonic"
-    NVUE = "nvue"
-    EOS = "eos"
-
-
 class SwitchOs(StrEnum):
     """The platforms; ``railwright.switch_hints.PLATFORMS`` has the same, but this file is read for every --help."""
 
@@ -63,7 +55,7 @@ class SwitchOs(StrEnum):
     NXOS = "nxos"
 
 
-OsOption = Annotated[SwitchOs, option("--os", help="Of the switch: sonic, nvue (Cumulus Linux 5), onyx, eos or nxos.")]
+OsOption = Annotated[SwitchOs, option("--os", help="Of the switches: sonic, nvue (Cumulus Linux 5), onyx, eos or nxos.")]
 
 WITHOUT = {
     "infiniband": "The fabric is InfiniBand: it has no QoS profile, and no Ethernet switch to set. Flow control is by credits.",
@@ -109,14 +101,13 @@ def _texts(os: str, specs: list[Spec]) -> list[dict[str, Any]]:
     return found
 
 
-FILES_HELP = "A switch's export each: SONiC's config_db.json, `nv config show -o json`, EOS' running-config (text or JSON)."
+FILES_HELP = "A switch's export each: SONiC's config_db.json, `nv config show -o json`, running-config of EOS (text or JSON), NX-OS, Onyx."
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES_HELP)]
-CheckedOption = Annotated[CheckedOs, option("--os", help="Of the switches: sonic, nvue (Cumulus Linux 5) or eos.")]
 Ports = Annotated[list[str] | None, option("--port", metavar="NAME", help="Only this port; may be given several times.")]
 
 
 def show_check(
-    files: Files, inventory: Inventory, os: CheckedOption, port: Ports = None, limit: Limit = None, form: OutputFormat = Format.TEXT,
+    files: Files, inventory: Inventory, os: OsOption, port: Ports = None, limit: Limit = None, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
     from railwright.switch_check import Unusable, check

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
-from railwright.switch_check import eos, nvue, sonic
+from railwright.switch_check import eos, nvue, nxos, onyx, sonic
 from railwright.switch_check.judge import Hop, first_break, judged
 from railwright.switch_check.model import Port, Unusable
 from railwright.switch_hints.model import Chain
 
 __all__ = ["LIMIT", "READERS", "Checked", "Unusable", "check"]
 
-READERS: dict[str, ModuleType] = {"sonic": sonic, "nvue": nvue, "eos": eos}
+READERS: dict[str, ModuleType] = {"sonic": sonic, "nvue": nvue, "onyx": onyx, "eos": eos, "nxos": nxos}
 LIMIT = 32 << 20  # characters of an export: 512 ports with all their tables are 2 MB
 
 

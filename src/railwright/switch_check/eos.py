@@ -8,16 +8,14 @@ aristanetworks/avd, eos_cli_config_gen. Headroom and priority groups are the pla
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json
+from railwright.switch_check.commands import Block, indented, numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable
 from railwright.switch_hints.model import EOS_MAP
 
 KIND = "an EOS running-config"
-BLOCK = Mapping[str, Any]  # a command -> what stands below it
-DEEPEST = 32  # spaces
 LARGEST = 9214  # bytes that a switched port takes
 NOT_EOS = ("feature ", "vdc ", "policy-map type network-qos ", "system qos")
 MTU = re.compile(r"(?:l2 )?mtu ([0-9]{1,5})")
@@ -28,25 +26,13 @@ QUEUE = re.compile(r"(?:uc-)?tx-queue ([0-7])")
 NO_DROP = re.compile(r"priority-flow-control priority ([0-7]) no-drop")
 MARK = re.compile(r"random-detect ecn minimum-threshold ([0-9]{1,9}) (\w{1,9}) maximum-threshold ([0-9]{1,9}) (\w{1,9})(?: .{0,80})?")
 SIZES = {"bytes": 1, "kbytes": 1000, "mbytes": 1000000, "segments": 208}
-PART = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
 
 
-def parse(text: str, limit: int) -> BLOCK:
+def parse(text: str, limit: int) -> Block:
     """Commands by indentation, or EOS' JSON. Raises UnreadableText for JSON that is none."""
     if text.lstrip().startswith("{"):
         return mapping(read_json(text, limit))
-    found: dict[str, Any] = {}
-    above: list[tuple[int, dict[str, Any]]] = [(-1, found)]
-    for line in text.splitlines():
-        words = " ".join(line.split())
-        if not words or words.startswith("!"):
-            continue
-        depth = min(len(line) - len(line.lstrip()), DEEPEST)
-        while above[-1][0] >= depth:
-            above.pop()
-        below: dict[str, Any] = above[-1][1].setdefault(words, {})
-        above.append((depth, below))
-    return found
+    return indented(text, "!")
 
 
 def ports(document: Any) -> list[Port]:
@@ -60,23 +46,23 @@ def ports(document: Any) -> list[Port]:
     return [_port(commands, name, below) for name, below in found]
 
 
-def _commands(document: Any) -> BLOCK:
+def _commands(document: Any) -> Block:
     """EOS' JSON has ``cmds`` within ``cmds``, and null where nothing stands below."""
     said = mapping(document)
     rows = mapping(said["cmds"]) if "cmds" in said else said
     return {" ".join(str(text).split()): _commands(below) for text, below in rows.items() if text not in ("comments", "header")}
 
 
-def _port(commands: BLOCK, name: str, own: BLOCK) -> Port:
+def _port(commands: Block, name: str, own: Block) -> Port:
     profiles = [mapping(commands.get(f"qos profile {text.partition(' ')[2]}")) for text in own if text.startswith("service-profile ")]
     lines = {text: below for block in (*profiles, own) for text, below in block.items()}  # the port's own words lie over its profile's
     classes = {dscp: EOS_MAP[dscp >> 3] for dscp in range(64)}
     queues = {number: number for number in range(8)}
     for text in commands:
         if found := DSCP_MAP.fullmatch(text):
-            classes |= dict.fromkeys(_numbers(found[1], 63), int(found[2]))
+            classes |= dict.fromkeys(numbers(found[1], 63), int(found[2]))
         elif found := QUEUE_MAP.fullmatch(text):
-            queues |= dict.fromkeys(_numbers(found[1], 7), int(found[2]))
+            queues |= dict.fromkeys(numbers(found[1], 7), int(found[2]))
     no_drop = frozenset(int(found[1]) for text in lines if (found := NO_DROP.fullmatch(text)))
     paused = no_drop if "priority-flow-control on" in lines else frozenset()
     rows: dict[int, dict[str, Any]] = {}
@@ -92,26 +78,20 @@ def _port(commands: BLOCK, name: str, own: BLOCK) -> Port:
     )  # fmt: skip
 
 
-def _mtu(own: BLOCK) -> int | None:
+def _mtu(own: Block) -> int | None:
     """A switched port takes jumbo frames as it is."""
     said = next((found[1] for text in own if (found := MTU.fullmatch(text))), None)
     return int(said) if said is not None else None if "no switchport" in own else LARGEST
 
 
-def _numbers(text: str, most: int) -> Iterator[int]:
-    for part in re.split(r"[ ,]+", text.strip()):
-        if found := PART.fullmatch(part):
-            yield from range(int(found[1]), min(int(found[2] or found[1]), most) + 1)
-
-
-def _marking(row: BLOCK) -> Marking:
+def _marking(row: Block) -> Marking:
     for text in row:
         if (found := MARK.fullmatch(text)) and found[2] in SIZES and found[4] in SIZES:
             return Marking(ecn=True, low=int(found[1]) * SIZES[found[2]], high=int(found[3]) * SIZES[found[4]])
     return Marking(ecn=False)
 
 
-def _schedule(row: BLOCK) -> Schedule:
+def _schedule(row: Block) -> Schedule:
     """A queue is strict unless it says ``no priority``."""
     weight = next((int(text.split()[2]) for text in row if re.fullmatch(r"bandwidth percent [0-9]{1,3}", text)), None)
     return Schedule("no priority" not in row, weight)

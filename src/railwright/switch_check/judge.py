@@ -85,8 +85,8 @@ def _way_out(port: Port, chain: Chain) -> Iterator[Hop]:
 
 
 def _cnp(port: Port, chain: Chain) -> Hop:
-    """The class that CNP has by its DSCP, and the queue of that."""
-    expected = f"DSCP {chain.cnp_dscp} in class {chain.cnp_priority} and a strict queue"
+    """Which class it is, is the switch's own affair: NX-OS has one queue alone that can be strict."""
+    expected = f"DSCP {chain.cnp_dscp} in a lossy class with a strict queue"
     if port.classes is None or port.queues is None or port.schedule is None:
         return _hop("cnp", expected, None, good=False)
     tc = port.classes.get(chain.cnp_dscp)
@@ -95,7 +95,7 @@ def _cnp(port: Port, chain: Chain) -> Hop:
     strict = own is not None and own.strict
     found = f"DSCP {chain.cnp_dscp} in class {tc}, queue {queue}, {'strict' if strict else 'not strict'}"
     wanted = f"DSCP {chain.cnp_dscp} to class {chain.cnp_priority}, and the queue of that class strict"
-    return _hop("cnp", expected, found, good=tc == chain.cnp_priority and strict, wanted=wanted)
+    return _hop("cnp", expected, found, good=strict and tc not in chain.lossless, wanted=wanted)
 
 
 def _watchdog(port: Port, chain: Chain) -> Hop:

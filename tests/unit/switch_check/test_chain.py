@@ -13,7 +13,7 @@ import switch_exports
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile, qos_profile
 from railwright.switch_check import Checked, Unusable, check
 from railwright.switch_hints import hints
-from switch_exports import EOS, NVUE, NVUE_WARN, SONIC, SONIC_WARN, broken
+from switch_exports import EOS, NVUE, NVUE_WARN, NXOS, NXOS_WARN, ONYX, ONYX_WARN, SONIC, SONIC_WARN, broken
 from verb_said import Said, said_by
 
 HOPS = ("mtu", "trust", "class", "group", "headroom", "pfc", "queue", "pause", "ecn", "schedule", "cnp", "watchdog")
@@ -100,10 +100,64 @@ def test_a_watchdog_of_eos_that_is_off_warns() -> None:
     assert (one.first, [hop.hop for hop in one.hops if hop.status == "warn"]) == (None, ["watchdog"])
 
 
-def test_the_words_of_our_own_hints_pass_on_eos() -> None:
-    lines = [line for line in hints("eos", profile()) if not line.startswith("!")]
-    found = eos("\n".join(lines))["Ethernet1"]
-    assert failing(found) == []
+# A running-config, the ports of it that are up, and what it cannot say.
+TEXTS = {"nxos": (switch_exports.nxos, ("Ethernet1/1", "Ethernet1/2"), {"headroom"}), "onyx": (switch_exports.onyx, ("1/1", "1/2"), set())}
+BROKEN = [(os, what, row) for os, table in (("nxos", NXOS), ("onyx", ONYX)) for what, row in table.items()]
+WARNED = [(os, row) for os, table in (("nxos", NXOS_WARN), ("onyx", ONYX_WARN)) for row in table.values()]
+
+
+def text_of(os: str, text: str, *ports: str) -> dict[str, Checked]:
+    return {one.port: one for one in check(os, text, profile(), 9000, ports)}
+
+
+@pytest.mark.parametrize("name", [one.name for one in QOS_PROFILES if not one.ets and len(one.lossless) == 1])
+@pytest.mark.parametrize("os", TEXTS)
+def test_a_good_running_config_gives_no_alarm(os: str, name: str) -> None:
+    own, (export, ports, unsaid) = profile(name), TEXTS[os]
+    found = check(os, export(own.dscp, own.priority, own.cnp_dscp, own.cnp_priority), own, 9000)
+    assert tuple(one.port for one in found) == ports, "neither a port that is down nor the management's"
+    assert {(hop.hop, hop.status) for one in found for hop in one.hops if hop.status != "pass"} == {(hop, "unknown") for hop in unsaid}
+
+
+@pytest.mark.parametrize(("os", "what", "row"), BROKEN, ids=[f"{os}-{what}" for os, what, _row in BROKEN])
+def test_a_broken_command_is_named_first(os: str, what: str, row: tuple[str, str, str]) -> None:
+    hop, line, instead = row
+    (export, ports, _unsaid) = TEXTS[os]
+    assert line in export(), what
+    found = text_of(os, export().replace(line, instead, 1))[ports[0]]
+    assert found.first is not None
+    assert (found.first.hop, bool(found.lines[hop])) == (hop, True), found.first
+
+
+@pytest.mark.parametrize(("os", "row"), WARNED)
+def test_a_watchdog_that_a_command_sets_no_more_warns(os: str, row: tuple[str, str, str]) -> None:
+    (export, ports, _unsaid), (hop, line, instead) = TEXTS[os], row
+    assert line in export()
+    one = text_of(os, export().replace(line, instead, 1))[ports[0]]
+    assert (one.first, [found.hop for found in one.hops if found.status == "warn"]) == (None, [hop])
+
+
+def test_roce_lossless_of_onyx_is_a_good_chain() -> None:
+    text = "roce lossless\ninterface ethernet 1/1\n   mtu 9216 force\n   pfc-wd\nexit\ninterface ethernet 1/2 shutdown\n"
+    assert {one.port: [hop.hop for hop in one.hops if hop.status != "pass"] for one in text_of("onyx", text).values()} == {"1/1": []}
+    assert failing(text_of("onyx", text.replace("roce lossless", "roce"))["1/1"])[0] == "trust"
+
+
+@pytest.mark.parametrize(("os", "comment", "port"), [("eos", "!", "Ethernet1"), ("nxos", "!", "Ethernet1/1"), ("onyx", "##", "1/1")])
+def test_the_words_of_our_own_hints_pass(os: str, comment: str, port: str) -> None:
+    lines = [line for line in hints(os, profile()) if not line.startswith(comment)]
+    assert failing(text_of(os, "\n".join(lines))[port]) == []
+
+
+@pytest.mark.parametrize(("os", "text", "why"), [
+    ("nxos", "", "it has no interface Ethernet"), ("nxos", switch_exports.eos(), "it has commands of EOS"),
+    ("nxos", switch_exports.onyx(), "it has no interface Ethernet"), ("onyx", switch_exports.nxos(), "it has no interface ethernet"),
+    ("onyx", "", "it has no interface ethernet"), ("onyx", json.dumps(switch_exports.sonic()), "it has no interface ethernet"),
+    ("eos", switch_exports.nxos(), "it has commands of NX-OS"), ("eos", switch_exports.onyx(), "it has no interface Ethernet"),
+])  # fmt: skip
+def test_a_running_config_of_another_platform(os: str, text: str, why: str) -> None:
+    with pytest.raises(Unusable, match=re.escape(why)):
+        text_of(os, text)
 
 
 @pytest.mark.parametrize(("text", "why"), [
@@ -166,6 +220,17 @@ def test_a_watchdog_that_is_off_warns(what: str) -> None:
     hop, change = SONIC_WARN[what]
     one = checked(broken(switch_exports.sonic(), change))["Ethernet0"]
     assert (one.first, [found.hop for found in one.hops if found.status == "warn"]) == (None, [hop])
+
+
+def test_the_page_counts_what_is_broken_here() -> None:
+    tables = ((*SONIC.values(), *SONIC_WARN.values()), (*NVUE.values(), *NVUE_WARN.values()), (*EOS.values(), ("watchdog",)),
+              (*NXOS.values(), *NXOS_WARN.values()), (*ONYX.values(), *ONYX_WARN.values()))
+    text = (Path(__file__).parents[3] / "docs/switches.md").read_text(encoding="utf-8")
+    lines = text.partition("| hop | SONiC | NVUE")[2].partition("\n\n")[0].splitlines()[2:]
+    said = {cells[1].split()[0]: [int(cell.split(";")[0]) if cell[:1].isdigit() else 0 for cell in cells[2:7]]
+            for cells in ([cell.strip() for cell in line.split("|")] for line in lines)}
+    assert said == {hop: [sum(row[0] == hop for row in table) for table in tables] for hop in HOPS}
+    assert f"[{sum(map(len, tables))} of them]" in text
 
 
 def test_every_hop_is_broken_by_something() -> None:

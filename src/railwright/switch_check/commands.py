@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A running-config as commands within commands, by their indentation. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Block = Mapping[str, Any]  # a command -> what stands below it
+DEEPEST = 32  # spaces
+PART = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
+
+
+def indented(text: str, comment: str) -> Block:
+    """``comment``: what its lines begin with. Blanks within a command count as one; the same command twice is one."""
+    found: dict[str, Any] = {}
+    above: list[tuple[int, dict[str, Any]]] = [(-1, found)]
+    for line in text.splitlines():
+        words = " ".join(line.split())
+        if not words or words.startswith(comment):
+            continue
+        depth = min(len(line) - len(line.lstrip()), DEEPEST)
+        while above[-1][0] >= depth:
+            above.pop()
+        below: dict[str, Any] = above[-1][1].setdefault(words, {})
+        above.append((depth, below))
+    return found
+
+
+def numbers(text: str, most: int) -> Iterator[int]:
+    """Of ``0-3,5 7``."""
+    for part in re.split(r"[ ,]+", text.strip()):
+        if found := PART.fullmatch(part):
+            yield from range(int(found[1]), min(int(found[2] or found[1]), most) + 1)

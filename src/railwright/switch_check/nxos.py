@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Cisco NX-OS' running-config (Nexus 9000 with eight queues) as ports. Pure.
+
+A qos-group is the class and the queue; its network-qos class says whether it is paused, and on which CoS. Source: Cisco Nexus 9000 Series
+NX-OS Quality of Service Configuration Guide (classification, network QoS, queuing, priority flow control and its watchdog); Cisco's
+RoCEv2 script of 2026. Headroom is the platform's own: no configuration says it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, whole
+from railwright.switch_check.commands import Block, indented, numbers
+from railwright.switch_check.model import Marking, Port, Schedule, Unusable
+
+KIND = "an NX-OS running-config"
+MTU = 1500  # of an interface that says nothing
+INTERFACE = re.compile(r"interface (Ethernet[0-9/]{1,16})")
+MATCH = re.compile(r"match dscp ([0-9 ,-]{1,300})")
+GROUP = re.compile(r"set qos-group ([0-7])")
+CLASS = re.compile(r"class (?:type qos )?(\S{1,64})")
+NETWORK = re.compile(r"class type network-qos (?:c-8q-nq|c-nq)([0-7])")
+PAUSE = re.compile(r"pause (?:no-drop )?pfc-cos ([0-7])")
+QUEUE = re.compile(r"class type queuing c-out-(?:8q-)?q(?:([0-7])|-default)")
+SHARE = re.compile(r"bandwidth (?:remaining )?percent ([0-9]{1,3})")
+MARK = re.compile(r"random-detect minimum-threshold ([0-9]{1,9}) (\w{1,9}) maximum-threshold ([0-9]{1,9}) (\w{1,9})(.{0,80})")
+SIZES = {"bytes": 1, "kbytes": 1000, "mbytes": 1000000, "packets": 208}
+WATCHDOG = "priority-flow-control watch-dog-interval on"
+
+
+def parse(text: str, _limit: int) -> Block:
+    return indented(text, "!")
+
+
+def ports(document: Any) -> list[Port]:
+    """Every Ethernet interface. Raises Unusable."""
+    commands = mapping(document)
+    if any(text.startswith(("qos profile ", "qos map ", "transceiver qsfp ")) for text in commands):
+        raise Unusable(f"is not {KIND}: it has commands of EOS")
+    found = [(name[1], mapping(below)) for text, below in commands.items() if (name := INTERFACE.fullmatch(text))]
+    if not found:
+        raise Unusable(f"is not {KIND}: it has no interface Ethernet")
+    return [_port(commands, name, below) for name, below in found]
+
+
+def _policy(commands: Block, own: Block, kind: str, way: str = "") -> Block:
+    """The policy map that is in force: the port's own, else that of ``system qos``."""
+    used = f"service-policy type {kind} {way}"
+    for block in (own, mapping(commands.get("system qos"))):
+        for text in block:
+            if text.startswith(used):
+                return mapping(commands.get(f"policy-map type {kind} {text.removeprefix(used).split(' ')[0]}"))
+    return {}
+
+
+def _port(commands: Block, name: str, own: Block) -> Port:
+    classes = dict(_classes(commands, _policy(commands, own, "qos", "input ")))
+    groups = {int(of[1]): int(cos[1]) for text, below in _policy(commands, own, "network-qos").items() if (of := NETWORK.fullmatch(text))
+              for word in below if (cos := PAUSE.fullmatch(word))}  # fmt: skip
+    rows = _policy(commands, own, "queuing", "output ").items()
+    queues = {int(of[1] or 0): below for text, below in rows if (of := QUEUE.fullmatch(text))}
+    on = "priority-flow-control mode on" in own  # auto asks DCBX, and the hosts' DCBX is off
+    paused = frozenset(groups.values()) if on else frozenset()
+    mtu = next((whole(text.removeprefix("mtu ")) for text in own if text.startswith("mtu ")), MTU)
+    return Port(
+        name, "shutdown" not in own, mtu, bool(classes), dict.fromkeys(range(64), 0) | classes, {number: number for number in range(8)},
+        groups, None, paused, {cos: number for number, cos in groups.items()},
+        paused if WATCHDOG in commands and WATCHDOG in own else frozenset(),
+        {number: _marking(below) for number, below in queues.items()}, {number: _schedule(below) for number, below in queues.items()},
+        next((whole(text.removeprefix("speed ")) for text in own if text.startswith("speed ")), None),
+        next((text.removeprefix("fec ") for text in own if text.startswith("fec ")), None),
+    )  # fmt: skip
+
+
+def _classes(commands: Block, policy: Block) -> Iterator[tuple[int, int]]:
+    """DSCP -> qos-group, the first class that matches before the others."""
+    for text, below in reversed(list(policy.items())):
+        group = next((int(found[1]) for word in below if (found := GROUP.fullmatch(word))), None)
+        name = CLASS.fullmatch(text)
+        if name is None or group is None:
+            continue
+        for word in mapping(_class_map(commands, name[1])):
+            if found := MATCH.fullmatch(word):
+                yield from dict.fromkeys(numbers(found[1], 63), group).items()
+
+
+def _class_map(commands: Block, name: str) -> Any:
+    form = re.compile(rf"class-map type qos (?:match-\w+ )?{re.escape(name)}")
+    return next((below for text, below in commands.items() if form.fullmatch(text)), {})
+
+
+def _marking(below: Block) -> Marking:
+    """Without ``ecn`` at its end random-detect drops."""
+    for text in below:
+        if (found := MARK.fullmatch(text)) and found[2] in SIZES and found[4] in SIZES:
+            return Marking("ecn" in found[5].split(), int(found[1]) * SIZES[found[2]], int(found[3]) * SIZES[found[4]])
+    return Marking(ecn=False)
+
+
+def _schedule(below: Block) -> Schedule:
+    weight = next((int(found[1]) for text in below if (found := SHARE.fullmatch(text))), None)
+    return Schedule(any(text.startswith("priority level") for text in below), weight)
+
+
+def line(port: str, hop: str, wanted: str) -> str:
+    """The command that puts a hop right."""
+    key, _colon, value = wanted.replace('"', "").partition(": ")
+    return LINES[hop].format(port=port, wanted=wanted, key=key, value=value, number=wanted.partition(" ")[0])
+
+
+LINES = {
+    "mtu": "interface {port}: mtu 9216",
+    "trust": "interface {port}: service-policy type qos input, a policy with a class that matches the DSCP",
+    "class": "the class of the qos policy that matches dscp {key}: set qos-group {value}",
+    "group": "policy-map type network-qos, class c-8q-nq{key}: pause pfc-cos {key}",
+    "headroom": "",
+    "pfc": "interface {port}: priority-flow-control mode on; pause pfc-cos {number} in its network-qos class and in no other",
+    "queue": "the class of the qos policy that matches the DSCP: set qos-group {key}",
+    "pause": "policy-map type network-qos, class c-8q-nq{key}: pause pfc-cos {key}",
+    "ecn": "policy-map type queuing, class c-out-8q-q{wanted}: random-detect minimum-threshold 150 kbytes maximum-threshold 3000 kbytes "
+           "drop-probability 7 weight 0 ecn",
+    "schedule": "policy-map type queuing, class c-out-8q-q{wanted}: bandwidth remaining percent",
+    "cnp": "{wanted}",
+    "watchdog": "priority-flow-control watch-dog-interval on, for the switch and on interface {port}",
+}
