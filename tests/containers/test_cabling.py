@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import harness
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.network.lldp import FILE, text_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import Cable, End, cables_of, judge_cabling, oddities
 from harness import Container
 from node_trees import ROOT
@@ -74,10 +75,12 @@ class Leaves:
     def __init__(self, site: Container) -> None:
         self.site = site
         site.run("systemctl", "disable", "--now", "lldpd.service")
+        site.write(FILE, text_of(tuple(f"r{number}" for number in range(LEAVES))))
         for leaf in range(LEAVES):
-            site.run("sh", "-c", (SPEAK + SWITCH).format(name=f"leaf{leaf}", options="-S stand-in -I 'swp*'", interval=INTERVAL))
+            own = {"name": f"leaf{leaf}", "options": "-O /dev/null -S stand-in -I 'swp*'", "interval": INTERVAL}
+            site.run("sh", "-c", (SPEAK + SWITCH).format(**own))
         for node in range(NODES):
-            site.run("sh", "-c", SPEAK.format(name=f"node{node}", options="-r -I 'r*'") if node % 2 else f"ip netns add node{node}")
+            site.run("sh", "-c", SPEAK.format(name=f"node{node}", options="") if node % 2 else f"ip netns add node{node}")
             for number in range(LEAVES):
                 site.run("sh", "-c", f"ip link add r{number} netns node{node} type veth peer name swp{node} netns leaf{number} && "
                          f"ip netns exec node{node} ip link set r{number} up && ip netns exec leaf{number} ip link set swp{node} up")
@@ -130,6 +133,16 @@ def test_swapped_cables_are_named_and_quiet_when_put_right(leaves: Leaves, pair:
         for here, there in (pair, pair[::-1])}  # fmt: skip
     leaves.swap(one, other, 1)
     assert wrong(ETHERNET, leaves.cables()) == {}
+
+
+def test_our_lldpd_hears_the_rails_alone_and_says_nothing(leaves: Leaves) -> None:
+    """By the file of area lldp; an interface more would be there."""
+    leaves.site.run("sh", "-c", "ip -n node1 link add other type veth peer name there && ip -n node1 link set other up && sleep 3")
+    told = leaves.site.json("lldpcli", "-u", "/run/node1/socket", "-f", "json0", "show", "interfaces")
+    assert {row["name"] for top in told["lldp"] for row in top["interface"]} == {"r0", "r1"}
+    for leaf in range(LEAVES):
+        assert "node1" not in leaves.site.out("lldpctl", "-u", f"/run/leaf{leaf}/socket")
+        assert "rx" in leaves.site.out("lldpcli", "-u", "/run/node1/socket", "show", "interfaces").lower()
 
 
 def test_a_switch_that_is_silent_is_unknown(leaves: Leaves) -> None:

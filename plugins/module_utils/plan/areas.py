@@ -14,7 +14,7 @@ from ..areas.firewall import firewall
 from ..areas.gpu import containers, cuda, gdrcopy, gpu_driver, gpudirect
 from ..areas.kernel import kernel, kernel_modules, secure_boot
 from ..areas.nccl import aiacc, environment, library, mpi
-from ..areas.network import ipoib, network, rxe
+from ..areas.network import ipoib, lldp, network, rxe
 from ..areas.qos import roce_qos
 from ..areas.stack import dkms, packages, repositories, stack
 from ..areas.system import agent, cpu, irqs, limits, nic_firmware, node_code, opensm, pci, sysctl
@@ -67,6 +67,7 @@ AREAS: Tuple[Area, ...] = (
     area(firewall, CRITICAL),  # a bootstrap that hangs
     area(rxe, CRITICAL, needs=("kernel_modules",)),
     area(ipoib, CRITICAL, needs=("stack", "kernel_modules")),
+    area(lldp, MINOR),  # nobody knows where a rail is plugged in
     area(roce_qos, CRITICAL),  # drops in a lossless class
     area(limits, MAJOR),
     area(sysctl, MAJOR),

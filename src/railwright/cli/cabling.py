@@ -51,7 +51,7 @@ def command(
     if output is not None and output.exists():
         raise InputError(f"-o {output}: exists already; allowed: a new file")
     judged = session.judge()
-    outcome = session.scan("cabling", transport, {"cabling_seconds": listen}, lambda _judged: _question(listen))
+    outcome = session.scan("cabling", transport, {"cabling_seconds": listen}, lambda _judged: question(listen))
     plan = {name: planned_ends(spec["cabling"]) for name, spec in judged.specs.items()}
     cables = {name: {rail: cable for rail, cable in cables_of(**host.cabling).items() if rail in _rails(judged.specs[name])}
               for name, host in outcome.hosts.items() if host.cabling is not None}  # fmt: skip
@@ -73,7 +73,7 @@ def command(
     session.finish(end, show, {"verdicts": verdicts, "odd": odd}, verdicts=verdicts)
 
 
-def _question(listen: int) -> Any:
+def question(listen: int) -> Any:
     from railwright.scan.questions import Question, module_step
 
     given = {"mode": "cabling", "seconds": listen}

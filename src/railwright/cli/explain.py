@@ -9,8 +9,9 @@ import typer
 
 from railwright.cli import console
 from railwright.cli.explain_names import explain_host, explain_key
+from railwright.cli.explain_path import USAGE, explain_path
 from railwright.cli.nccl import explain as explain_variable
-from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat, Transport, TransportOption
+from railwright.cli.options import Format, Limit, OptionalInventory, OutputFormat, Transport, TransportOption, option
 from railwright.cli.session import judged_inventory
 from railwright.cli.trees import Sysroot, show_documents
 from railwright.exitcodes import InputError
@@ -31,6 +32,9 @@ with every piece of evidence and where it was read. It asks the nodes; with --sy
 speed: what collectives and perftest can reach on each node and between nodes like it, and which part limits them. It asks the nodes; with \
 --sysroot a captured tree. --nodes: how many nodes beside one and two.
 
+path NODE:RAIL NODE:RAIL: a RoCE packet's way, from NCCL_IB_TC over host, switch ports and host: each hop's value, where it was read, and \
+whether it agrees with the QoS profile. It asks both nodes; --switch gives it the switches' exports.
+
 affinity: how near each GPU of a node is to each HCA, from the PCI tree. It asks the nodes; with --sysroot a captured tree.
 
 profile: all NCCL profiles; with an inventory what /etc/nccl.conf of each host will hold and where each value comes from. The name of a \
@@ -45,14 +49,18 @@ Examples:
   railwright explain gpudirect -i mycluster --limit node1
   railwright explain gpudirect --sysroot capture/node1
   railwright explain speed -i mycluster --nodes 16
+  railwright explain path node1:rail0 node2:rail0 -i mycluster --switch leaf1=sonic:leaf1.json
   railwright explain affinity -i mycluster --limit node1
   railwright explain scnet
   railwright explain NCCL_IB_TC -i mycluster
 """
-NAME_HELP = ("host, gpudirect, speed, affinity, profile, a key of the inventory, a check's code, the name of an NCCL profile (scnet, "
+NAME_HELP = ("host, gpudirect, speed, path, affinity, profile, a key of the inventory, a check's code, the name of an NCCL profile (scnet, "
              "oci-h100 …), or a variable of NCCL.")
 Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
-Node = Annotated[str | None, typer.Argument(metavar="[NODE]", help="Of explain host: which.", show_default=False)]
+WORDS_HELP = "Of explain host: which; of explain path: from where to where."
+Words = Annotated[list[str] | None, typer.Argument(metavar="[NODE|NODE:RAIL NODE:RAIL]", help=WORDS_HELP, show_default=False)]
+SWITCH_HELP = "Of explain path: what a switch on it says, NAME=OS:FILE; may be given several times."
+Switches = Annotated[list[str] | None, option("--switch", metavar="NAME=OS:FILE", help=SWITCH_HELP)]
 All = Annotated[bool, typer.Option("--all", help="Of explain host: the keys that have their default too.")]
 NODES_HELP = "Of explain speed: the ceilings over so many nodes too."
 Nodes = Annotated[int | None, typer.Option("--nodes", min=2, max=100_000, help=NODES_HELP, show_default=False)]
@@ -62,9 +70,15 @@ ABSENT = "-"
 
 
 def command(
-    name: Name, node: Node = None, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None,
+    name: Name, words: Words = None, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None,
     form: OutputFormat = Format.TEXT, transport: TransportOption = Transport.AUTO, nodes: Nodes = None, every: All = False,
+    switch: Switches = None,
 ) -> None:  # fmt: skip
+    if name == "path" and sysroot is None and limit is None and not every:
+        explain_path(words or [], inventory, switch or [], form, transport)
+    if len(words or []) > 1 or switch:
+        raise InputError(f"--switch is for explain path, not for {name}" if switch else USAGE)
+    node = words[0] if words else None
     if name != "host" and (node is not None or every):
         what = "--all is for explain host" if every else "explain takes one name"
         raise InputError(f"{what}; allowed: railwright explain {node if name == 'profile' and node else name}")

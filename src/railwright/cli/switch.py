@@ -101,7 +101,8 @@ def _texts(os: str, specs: list[Spec]) -> list[dict[str, Any]]:
     return found
 
 
-FILES_HELP = "A switch's export each: SONiC's config_db.json, `nv config show -o json`, running-config of EOS (text or JSON), NX-OS, Onyx."
+READABLE = "SONiC's config_db.json, `nv config show -o json`, running-config of EOS (text or JSON), NX-OS, Onyx"
+FILES_HELP = f"A switch's export each: {READABLE}."
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help=FILES_HELP)]
 Ports = Annotated[list[str] | None, option("--port", metavar="NAME", help="Only this port; may be given several times.")]
 

@@ -25,6 +25,7 @@ from ...types import PRESENT, Change, Identity, Problem
 from ..common.package_changes import candidates, hold_conflicts, missing_database, names_of, package_change, plan_packages, plan_removals
 from ..kernel import kernel_modules
 from ..kernel.kernel_guard import headers_package
+from ..network import lldp
 from . import repositories
 
 NAME = "packages"
@@ -95,6 +96,8 @@ def wanted_packages(spec: Spec, identity: Identity) -> List[Package]:
     if spec["network_opensm"]:
         rows.append(Package("opensm", "this host runs the subnet manager", "the name in every family",
                             units=("opensm.service", "opensmd.service")))
+    if spec["network_lldp"]:
+        rows.append(Package(lldp.PACKAGE, "hears into which switch port each rail is plugged", "the name in every family"))
     rows += [Package(name, "rdma_stack_extra_packages", "inventory") for name in spec["rdma_stack_extra_packages"]]
     rows += [
         Package(names[platform.family], why, "file lists of the distributions", tool=tool)

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""``railwright explain path NODE:RAIL NODE:RAIL``: a packet's way from one rail to another, hop by hop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from railwright.cli import console
+from railwright.cli.options import Format, Transport
+from railwright.cli.session import Session, overall, require
+from railwright.cli.switch import READABLE, WITHOUT, read_export
+from railwright.exitcodes import ExitCode, InputError
+from railwright.inventories import Given
+
+if TYPE_CHECKING:
+    from railwright.events import RunOutcome
+    from railwright.path import End, Export, Step
+
+USAGE = "explain path takes two rails of an inventory; allowed: railwright explain path NODE:RAIL NODE:RAIL -i INVENTORY"
+
+
+def explain_path(ends: list[str], inventory: Given | None, switches: list[str], form: Format, transport: Transport) -> NoReturn:
+    """Ends 0 where every hop agrees, 1 where one breaks or is unknown, 3 where a node does not answer."""
+    from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
+    from railwright.path import first_break, steps
+
+    if len(ends) != 2 or inventory is None:
+        raise InputError(USAGE)
+    places = [_place(text) for text in ends]
+    exports = dict(_export(text) for text in switches)
+    session = Session("explain", inventory, ",".join(dict.fromkeys(node for node, _rail in places)), form)
+    specs = session.judge().specs
+    for (node, rail), text in zip(places, ends, strict=True):
+        known = [one.name for one in specs[node].rails] if node in specs else []
+        if rail not in known:
+            raise InputError(f"{text}: {node} has no rail {rail}; allowed: {', '.join(known) or 'a node of the inventory'}")
+    first = specs[places[0][0]]
+    profile = site_profile(first["qos_profile"], first["qos_custom"])
+    if profile is None:
+        raise InputError(WITHOUT[first.fabric])
+    facts = session.scan("facts", transport)
+    seen = session.scan("cabling", transport, {"cabling_seconds": 0}, lambda _judged: _cabling())
+    require(facts, lambda host: host.facts is not None, "facts")
+    require(seen, lambda host: host.cabling is not None, "cables")
+    one, other = (_end(node, rail, facts, seen) for node, rail in places)
+    mtu = next(rail.mtu or first.mtu for rail in first.rails if rail.name == places[0][1])
+    found = steps(one, other, profile, mtu, exports)
+    bad = first_break(found)
+    code = overall(facts, *([ExitCode.FAILED] if any(step.status != "pass" for step in found) else []))
+    document = {"profile": profile.name, "first": None if bad is None else f"{bad.place}: {bad.hop}",
+                "steps": [step._asdict() for step in found], "exit_code": int(code)}  # fmt: skip
+    console.answer(form, document, lambda: _show(found, profile.name))
+    raise typer.Exit(code)
+
+
+def _place(text: str) -> tuple[str, str]:
+    node, _colon, rail = text.rpartition(":")
+    if not node or not rail:
+        raise InputError(f"{text}: {USAGE}")
+    return node, rail
+
+
+def _export(text: str) -> tuple[str, Export]:
+    """NAME=OS:FILE."""
+    from railwright.path import Export
+    from railwright.switch_check import READERS
+
+    name, equals, rest = text.partition("=")
+    os, colon, file = rest.partition(":")
+    if not (name and equals and colon and file) or os not in READERS:
+        raise InputError(f"--switch {text}: allowed: NAME=OS:FILE, with OS of {', '.join(READERS)}, and {READABLE}")
+    return name, Export(os, read_export(Path(file)), file)
+
+
+def _cabling() -> Any:
+    from railwright.cli.cabling import question
+
+    return question(0)
+
+
+def _end(node: str, rail: str, facts: RunOutcome, seen: RunOutcome) -> End:
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import Cable, cables_of
+    from railwright.path import End
+
+    told = seen.hosts[node].cabling if node in seen.hosts else None
+    place: dict[str, Any] = next((row for row in (told or {}).get("rails", ()) if row["name"] == rail), {})
+    cable = cables_of(**told).get(rail, Cable()) if told else Cable()
+    return End(node, rail, (facts.hosts[node].facts if node in facts.hosts else None) or {}, place.get("hca"), place.get("port"), cable)
+
+
+def _show(found: list[Step], profile: str) -> None:
+    """A row for each hop; the place stands once."""
+    rows, last = [], ""
+    for step in found:
+        rows.append(("" if step.place == last else console.styled(step.place, "node"), step.hop, console.styled(step.status),
+                     f"{step.found}, not {step.expected}" if step.status in ("fail", "warn") else step.found, step.source))  # fmt: skip
+        last = step.place
+    console.table(("place", "hop", "agrees", f"what it does with {profile}", "read from"), rows)

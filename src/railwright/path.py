@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The whole way of a RoCE packet from a rail of one node to a rail of another, hop by hop: what each hop does with it, and whether the
+inventory's QoS profile agrees. Pure.
+
+The links of a host are those of ``qos.chain``, the hops of a switch's port those of ``switch check``: the three cannot disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.parts import without_dcb
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.verdicts import BREAKS, HOLDS, VARIABLE, chain
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import Cable, same_switch
+from railwright.switch_check import Unusable, check
+
+AGREES = {HOLDS: "pass", BREAKS: "fail"}  # other states of a link: nobody knows
+# A part of a NIC's facts, by the link that it decides; the source is named by the part.
+PARTS = {"DSCP": "forced_tc", "trust": "trust", "DSCP map": "dscp_priority", "priority": "dscp_priority", "PFC": "pfc", "ETS": "ets",
+         "ECN": "ecn", "CNP": "cnp", "RDMA-CM ToS": "rdma_cm", "DCBX owner": "dcbx"}
+WAY_IN = ("mtu", "trust", "class", "group", "headroom", "pfc")  # of a switch's port, as a packet enters; the others as it leaves
+
+
+class Step(NamedTuple):
+    """``status``: pass, fail, warn, unknown. ``place``: a node and its rail, or a switch and its port."""
+
+    place: str
+    hop: str
+    status: str
+    expected: str
+    found: str
+    source: str
+
+
+class End(NamedTuple):
+    """One end of the path. ``facts``: of the node; ``hca``, ``port``: where its rail is."""
+
+    node: str
+    rail: str
+    facts: Mapping[str, Any]
+    hca: str | None
+    port: int | None
+    cable: Cable
+
+
+class Export(NamedTuple):
+    """A switch's file: its platform, its text, and the file's name."""
+
+    os: str
+    text: str
+    file: str
+
+
+def steps(one: End, other: End, profile: QosProfile, mtu: int, exports: Mapping[str, Export]) -> list[Step]:
+    """From ``one`` to ``other``. ``exports``: by the switch's name, as LLDP says it."""
+    found = _host(one, profile, sends=True)
+    found += _switch(one.cable, profile, mtu, exports, enters=True, of=f"{one.node} {one.rail}")
+    between = [end.cable.switches[0] for end in (one, other) if end.cable.switches]
+    if len(between) == 2 and not same_switch(between[0], between[1]):
+        found.append(Step(f"{between[0]} to {between[1]}", "spine", "unknown", "the same chain on each switch between", "not read", ""))
+    found += _switch(other.cable, profile, mtu, exports, enters=False, of=f"{other.node} {other.rail}")
+    return found + _host(other, profile, sends=False)
+
+
+def _host(end: End, profile: QosProfile, *, sends: bool) -> list[Step]:
+    """What receives has no job that marks."""
+    place = f"{end.node} {end.rail}"
+    nics = [nic for nic in rows(mapping(end.facts.get("qos")).get("nics")) if (nic.get("hca"), nic.get("port")) == (end.hca, end.port)]
+    if not nics:
+        return [Step(place, "rail", "unknown", "the QoS state of its interface", "not read" if end.hca else "the rail has no device", "")]
+    why = without_dcb(nics[0])
+    if why is not None:
+        return [Step(place, "rail", "unknown", "DCB", why, "")]
+    lldpad = mapping(end.facts.get("qos")).get("lldpad")
+    return [Step(place, link.name, AGREES.get(link.state, "unknown"), link.expected, link.found, _source(link.name, nics[0]))
+            for link in chain(profile, nics[0], end.facts.get("nccl"), lldpad) if sends or link.name != VARIABLE]  # fmt: skip
+
+
+def _source(link: str, nic: Mapping[str, Any]) -> str:
+    if link == VARIABLE:
+        return "NCCL's files"
+    return str(mapping(nic.get("sources")).get(PARTS.get(link, ""), ""))
+
+
+def _switch(cable: Cable, profile: QosProfile, mtu: int, exports: Mapping[str, Export], *, enters: bool, of: str) -> list[Step]:
+    if not cable.switches:
+        return [Step(f"the switch of {of}", "port", "unknown", "the port that it is plugged into", cable.why, "")]
+    place = str(cable)
+    export = next((export for name, export in exports.items() if any(same_switch(name, switch) for switch in cable.switches)), None)
+    if export is None:
+        return [Step(place, "port", "unknown", "an export of this switch", f"none is given: --switch {cable.switches[0]}=OS:FILE", "")]
+    why = ""
+    for name in cable.ports:
+        try:
+            (checked,) = check(export.os, export.text, profile, mtu, (name,))
+        except Unusable as error:
+            why = str(error)
+            continue
+        return [Step(place, hop.hop, hop.status, hop.expected, hop.found, export.file) for hop in checked.hops
+                if (hop.hop in WAY_IN) == enters or hop.hop in ("mtu", "pfc")]  # fmt: skip
+    return [Step(place, "port", "unknown", "this port in the export", f"{export.file} {why}", export.file)]
+
+
+def first_break(found: Sequence[Step]) -> Step | None:
+    return next((step for step in found if step.status == "fail"), None)
