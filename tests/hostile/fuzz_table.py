@@ -101,10 +101,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import affinity as nearness
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import (
     collect,
+    dumps,
     json_report,
     probe,
     text_report,
-    topology_xml,
     transport,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
@@ -128,7 +128,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     nftables,
     nics,
     nvidia_smi,
-    package_locks,
     packages,
     pci,
     peermem_build,
@@ -291,8 +290,8 @@ def of_menu(host: foreign.Telling) -> None:
 
 
 def of_xml(said: str) -> None:
-    for grammar in (topology_xml.TOPOLOGY, topology_xml.GRAPHS):
-        topology_xml.read_file(said, grammar)
+    for grammar in (dumps.TOPOLOGY, dumps.GRAPHS):
+        dumps.read_file(said, grammar)
 
 
 def of_settings(said: str) -> None:
@@ -452,7 +451,7 @@ TABLE_OF_PARSERS = (
         probe.answers,
         'x railwright-probe {"host": "a", "rank": 1, "devices": [["GPU-1", "0000:1b:00.0", 80]], "cuda": "13.0"}\n',
     ),
-    text("NCCL's XML", of_xml, XML, errors=(topology_xml.Unreadable,)),
+    text("NCCL's XML", of_xml, XML, errors=(dumps.Unreadable,)),
     text(
         "nccl.conf",
         lambda said: (nccl_conf.conf_variables(said), nccl._conf(said)),
@@ -497,7 +496,7 @@ TABLE_OF_PARSERS = (
     ),
     node(
         "who holds apt",
-        lambda host: (package_locks.lock_holder(host, "apt"), package_locks.lock_holder(host, "dnf")),
+        lambda host: (packages.lock_holder(host, "apt"), packages.lock_holder(host, "dnf")),
         "1: POSIX  ADVISORY  WRITE 1234 08:01:5678 0 EOF\n",
         "4711\n",
     ),
