@@ -15,6 +15,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
+from ..types import as_dicts
 
 BOOT = "/boot"
 IMAGES = ("vmlinuz-", "vmlinux-", "Image-")
@@ -83,18 +84,10 @@ def observe_boot(host: Host, running: str) -> Boot:
 
 def boot_facts(boot: Boot) -> Dict[str, Any]:
     running = boot.kernel(boot.running)
-    return {
-        "kernels": [dict(kernel._asdict()) for kernel in boot.kernels],
-        "newest": boot.newest,
-        "next": boot.next,
-        "next_source": boot.next_source,
-        "running_is_newest": boot.running_is_newest,
-        "headers": running.headers if running is not None else None,
-        "cmdline": list(boot.cmdline),
-        "secure_boot": boot.secure_boot,
-        "mok_enrolled": boot.mok_enrolled,
-        "mok_pending": boot.mok_pending,
-    }
+    headers = running.headers if running is not None else None
+    plain = {name: getattr(boot, name) for name in (
+        "newest", "next", "next_source", "running_is_newest", "secure_boot", "mok_enrolled", "mok_pending")}
+    return dict(plain, kernels=as_dicts(boot.kernels), headers=headers, cmdline=list(boot.cmdline))
 
 
 def installed_kernels(host: Host) -> Tuple[Kernel, ...]:
@@ -102,11 +95,8 @@ def installed_kernels(host: Host) -> Tuple[Kernel, ...]:
 
     A directory below /lib/modules alone is no kernel: DKMS leaves one behind when the kernel's package goes.
     """
-    images = set()
-    for name in host.listdir(BOOT):
-        for prefix in IMAGES:
-            if name.startswith(prefix) and sysfs_values.is_name(name[len(prefix):]) and "rescue" not in name and not name.endswith(".old"):
-                images.add(name[len(prefix):])
+    images = {name[len(prefix):] for name in host.listdir(BOOT) for prefix in IMAGES if name.startswith(prefix)}
+    images = {release for release in images if sysfs_values.is_name(release) and "rescue" not in release and not release.endswith(".old")}
     modules = {
         name for name in host.listdir("/lib/modules") if sysfs_values.is_name(name) and host.exists("/lib/modules/%s/modules.dep" % name)}
     images.update(name for name in modules if host.exists("/lib/modules/%s/vmlinuz" % name))
@@ -204,11 +194,10 @@ def kernel_options(host: Host, kernel: Optional[str], names: Sequence[str]) -> D
 
 
 def _configuration(host: Host, kernel: Optional[str]) -> Optional[str]:
-    if kernel is not None and sysfs_values.is_name(kernel):
-        for path in ("/boot/config-" + kernel, "/lib/modules/%s/config" % kernel):
-            text = host.read(path)
-            if text is not None:
-                return text
+    paths = ("/boot/config-" + kernel, "/lib/modules/%s/config" % kernel) if kernel is not None and sysfs_values.is_name(kernel) else ()
+    text = next((text for text in map(host.read, paths) if text is not None), None)
+    if text is not None:
+        return text
     packed = host.read_bytes("/proc/config.gz", _LIMIT)
     if not packed:
         return None

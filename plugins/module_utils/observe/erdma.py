@@ -65,17 +65,15 @@ class Driver(NamedTuple):
 def observe_driver(host: Host, kernel: str, *, live: bool = True) -> Driver:
     """``live`` False: in a container, where what is loaded is the machine's below, and nothing of it lies on this disk."""
     loaded = host.exists("/sys/module/" + MODULE) or MODULE in (running_modules(host) or {})
-    if not live:
-        return Driver(loaded, letter_of(host) if loaded else None, None, None, None, tuple(node_types(host)), (), None)
-    path = module_path(host, kernel, MODULE)
-    builds = tuple(build for build in dkms_builds(host) if ERDMA.match(build.module))
+    path = module_path(host, kernel, MODULE) if live else None
+    builds = tuple(build for build in dkms_builds(host) if ERDMA.match(build.module)) if live else ()
+    version = sysfs_values.token(host.line("/sys/module/%s/version" % MODULE)) if live else None
     answer = host.run(("modinfo", "-k", kernel, "-F", "parm", MODULE), _SECONDS) if path is not None else None
     parameter = None
     if answer is not None and answer.ok:
         parameter = any(line.startswith(PARAMETER + ":") for line in answer.out.splitlines())
-    return Driver(
-        loaded, letter_of(host) if loaded else None, path, parameter,
-        sysfs_values.token(host.line("/sys/module/%s/version" % MODULE)), tuple(node_types(host)), builds, _fits(host, kernel, path))
+    return Driver(loaded, letter_of(host) if loaded else None, path, parameter, version, tuple(node_types(host)), builds,
+                  _fits(host, kernel, path))
 
 
 def letter_of(host: Host) -> Optional[str]:
@@ -197,11 +195,8 @@ def _provider(host: Host, packages: Mapping[str, str]) -> Dict[str, Any]:
 
 def gid_index(hca: Mapping[str, Any]) -> Optional[int]:
     """The index that NCCL_IB_GID_INDEX would have to name for this device: of its first RoCE v2 GID with an IPv4 address."""
-    for port in hca.get("ports") or []:
-        for entry in port.get("gids") or []:
-            if entry.get("type") == "RoCE v2" and _ipv4(entry.get("gid")):
-                return int(entry["index"])
-    return None
+    return next((int(entry["index"]) for port in hca.get("ports") or [] for entry in port.get("gids") or []
+                 if entry.get("type") == "RoCE v2" and _ipv4(entry.get("gid"))), None)
 
 
 def _ipv4(gid: Any) -> bool:
@@ -215,17 +210,11 @@ def summary(facts: Mapping[str, Any]) -> str:
     """One line: mode, driver, and of each device its state, the MTU of its interface, and its GID index."""
     found = facts["erdma"]
     driver = found["driver"]
-    words = ["mode %s" % (found["mode"] or "unknown")]
-    if driver["loaded"]:
-        words.append(" ".join(["driver"] + [str(driver[key]) for key in ("version", "source") if driver[key] not in (None, "unknown")]))
-    else:
-        words.append("driver not loaded")
+    told = [str(driver[key]) for key in ("version", "source") if driver[key] not in (None, "unknown")]
+    words = ["mode %s" % (found["mode"] or "unknown"), " ".join(["driver"] + (told if driver["loaded"] else ["not loaded"]))]
     words += [_device(hca) for hca in facts.get("hcas") or [] if hca["name"] in found["devices"]]
-    if not found["devices"]:
-        words.append("no device")
-    if not found["provider"]["known"]:
-        words.append("libibverbs has NO provider for it")
-    return "; ".join(words)
+    words += [] if found["devices"] else ["no device"]
+    return "; ".join(words + ([] if found["provider"]["known"] else ["libibverbs has NO provider for it"]))
 
 
 def _device(hca: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ What cannot be read is null and nothing here raises: a node in trouble is the on
 is for ``checks/``. ``stack_summary`` says in one line each what drives the node's HCAs and GPUs.
 """
 
+from collections import Counter
 from typing import Any, Dict, List, Mapping, Optional
 
 from ..catalogue.platforms import find_system
@@ -78,10 +79,8 @@ def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optio
 def _hcas(host: Host, hcas: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """With what the PCI bus and the firmware's tools say of each."""
     firmware = firmware_facts(host, hcas)
-    return [
-        dict(hca, link=link_facts(host, address) if address is not None else None,
-             firmware=firmware.get(device_of(address)) if address is not None else None)
-        for hca, address in [(hca, hca["pci_address"]) for hca in hcas]]
+    return [dict(hca, link=None, firmware=None) if hca["pci_address"] is None else
+            dict(hca, link=link_facts(host, hca["pci_address"]), firmware=firmware.get(device_of(hca["pci_address"]))) for hca in hcas]
 
 
 def facts_of_tree(path: str) -> Dict[str, Any]:
@@ -91,14 +90,8 @@ def facts_of_tree(path: str) -> Dict[str, Any]:
 
 def _os(platform: Platform) -> Dict[str, Optional[str]]:
     row = find_system(platform.id, platform.version)
-    return {
-        "id": platform.id or None,
-        "version": platform.version or None,
-        "codename": platform.codename or None,
-        "name": platform.pretty or None,
-        "family": platform.family,
-        "eol": row.eol if row is not None else None,
-    }
+    named = {name: getattr(platform, name) or None for name in ("id", "version", "codename")}
+    return dict(named, name=platform.pretty or None, family=platform.family, eol=row.eol if row is not None else None)
 
 
 def observe_summary(host: Host, identity: Identity) -> Dict[str, str]:
@@ -176,11 +169,7 @@ def _driver(facts: Mapping[str, Any]) -> str:
 
 def _firmware(hcas: Optional[List[Mapping[str, Any]]]) -> str:
     """How many HCAs have which."""
-    counts: Dict[str, int] = {}
-    for hca in hcas or []:
-        if hca.get("fw_ver"):
-            label = " ".join(str(hca[key]) for key in ("hca_type", "fw_ver") if hca.get(key))
-            counts[label] = counts.get(label, 0) + 1
+    counts = Counter(" ".join(str(hca[key]) for key in ("hca_type", "fw_ver") if hca.get(key)) for hca in hcas or [] if hca.get("fw_ver"))
     return ", ".join("%s (%d)" % item for item in counts.items()) or "none"
 
 

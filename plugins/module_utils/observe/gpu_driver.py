@@ -43,12 +43,8 @@ def gpu_facts(host: Host, gpus: Sequence[Gpu]) -> List[Dict[str, Any]]:
 
 def _fields(text: Optional[str]) -> Dict[str, str]:
     """``Model: \t\t NVIDIA H100 80GB HBM3`` lines."""
-    found = {}
-    for line in (text or "").splitlines():
-        name, separator, value = line.partition(":")
-        if separator and sysfs_values.token(value) is not None:
-            found[name.strip()] = value.strip()
-    return found
+    pairs = [line.partition(":") for line in (text or "").splitlines()]
+    return {name.strip(): value.strip() for name, separator, value in pairs if separator and sysfs_values.token(value) is not None}
 
 
 VERSION_FILE = "/proc/driver/nvidia/version"

@@ -152,12 +152,9 @@ def observe_addresses(host: Host) -> Dict[str, List[str]]:
     links = interface_rows(host)
     if links is None:
         return _ipv6_addresses(host)
-    found: Dict[str, List[str]] = {}
-    for name, link in links.items():
-        texts = [sysfs_values.token("%s/%s" % (item.get("local"), item.get("prefixlen")))
-                 for item in rows(link.get("addr_info")) if item.get("family") in ("inet", "inet6")]
-        found[name] = [text for text in texts if text is not None]
-    return found
+    texts = {name: [sysfs_values.token("%s/%s" % (item.get("local"), item.get("prefixlen"))) for item in rows(link.get("addr_info"))
+                    if item.get("family") in ("inet", "inet6")] for name, link in links.items()}
+    return {name: [text for text in own if text is not None] for name, own in texts.items()}
 
 
 def _ipv6_addresses(host: Host) -> Dict[str, List[str]]:
@@ -213,11 +210,8 @@ _PARENT = re.compile(r".*\) \S ([0-9]{1,18}) ", re.DOTALL)  # a process name may
 
 def ancestors_connection_address(host: Host) -> Optional[str]:
     """None where no ancestor was started by sshd (or the node is a captured tree)."""
-    for process in ancestors(host):
-        found = _VARIABLE.search(host.read("/proc/%s/environ" % process, _LIMIT) or "")
-        if found is not None:
-            return found.group(1)
-    return None
+    told = (_VARIABLE.search(host.read("/proc/%s/environ" % process, _LIMIT) or "") for process in ancestors(host))
+    return next((found.group(1) for found in told if found is not None), None)
 
 
 def ancestors(host: Host) -> Iterator[str]:

@@ -9,11 +9,6 @@ from ..host.host import Host
 
 def listening(host: Host) -> List[int]:
     """TCP ports in state LISTEN (0A), both families."""
-    ports = []
-    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in (host.read(path) or "").splitlines()[1:]:
-            fields = line.split()
-            port = sysfs_values.integer("0x" + fields[1].rpartition(":")[2]) if len(fields) > 3 and fields[3] == "0A" else None
-            if port is not None:
-                ports.append(port)
-    return ports
+    lines = [line.split() for path in ("/proc/net/tcp", "/proc/net/tcp6") for line in (host.read(path) or "").splitlines()[1:]]
+    ports = [sysfs_values.integer("0x" + fields[1].rpartition(":")[2]) for fields in lines if len(fields) > 3 and fields[3] == "0A"]
+    return [port for port in ports if port is not None]

@@ -31,7 +31,7 @@ POLL_S = 0.1
 TERM_S = 5.0  # how long those that are ended have to go by themselves
 KILL_S = 10.0
 _REAL_USER = re.compile(r"^Uid:\t([0-9]{1,10})\t", re.MULTILINE)
-_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 # argv: log, seconds of the lease (0: none), seconds of the command, command … Python 3.6.
 # The command's variables come as one variable, in JSON. In a command line everybody would read them; by their own names they would be those
@@ -81,6 +81,12 @@ class Started(NamedTuple):
 account = partial(node.account, key="nccl_tests_user")
 
 
+def check_run(run: str) -> None:
+    """Raises RailwrightError for what is no name of a run: each one becomes a path."""
+    if not RUN.match(run):
+        raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
+
+
 def rights_of(host: Host, user: str) -> ContextManager[None]:
     """What lies in the job user's directory is touched with that user's rights: root would follow the links that were put there."""
     who = account(user)
@@ -105,8 +111,7 @@ def start(
     ``environment`` is all that it gets beside PATH, HOME, LANG and the marker. ``lease``: it is ended when nobody has called ``renew``
     for so many seconds. Raises OSError and RailwrightError.
     """
-    if not _RUN.match(run):
-        raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
+    check_run(run)
     who = account(user)
     own = {"PATH": SEARCH_PATH, "HOME": who.home, "LANG": "C", MARKER: run}
     values = dict(own, **environment)
@@ -181,8 +186,7 @@ def stop_marked(host: Host, run: str, uid: int) -> int:
 
     Looked for again until nothing is found: what is being ended may still start something.
     """
-    if not _RUN.match(run):
-        raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
+    check_run(run)
     seen: Set[Started] = set()
     for number, seconds in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
         told: Set[Started] = set()

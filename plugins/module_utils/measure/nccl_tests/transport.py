@@ -67,10 +67,8 @@ NETWORKS = (
 
 def network(name: str) -> Network:
     """The row of a network's name; for one that nobody here has read about, a row that says so."""
-    for row in NETWORKS:
-        if re.fullmatch(row.pattern, name, re.IGNORECASE):
-            return row
-    return Network(re.escape(name), None, "a network that railwright does not know", "")
+    stranger = Network(re.escape(name), None, "a network that railwright does not know", "")
+    return next((row for row in NETWORKS if re.fullmatch(row.pattern, name, re.IGNORECASE)), stranger)
 
 
 class Channel(NamedTuple):
