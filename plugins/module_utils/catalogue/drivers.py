@@ -10,6 +10,7 @@ to be installed in a step of its own). dnf finds the matching versions itself, w
 import re
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.sysfs_values import integer
 from ..formats.versions import compare
 from ..spec.model import Spec
 from ..types import Gpu, Identity
@@ -272,10 +273,7 @@ def cuda_packages(spec: Spec, identity: Identity) -> Tuple[Wanted, ...]:
 
 
 def number_of(gpu: Gpu) -> Optional[int]:
-    try:
-        return int(gpu.device_id, 16)
-    except ValueError:
-        return None
+    return integer(gpu.device_id)
 
 
 def only_open(gpus: Tuple[Gpu, ...]) -> Tuple[Gpu, ...]:

@@ -95,16 +95,10 @@ def _link(where: VerdictSubject, spec: Spec, hca: Mapping[str, Any], port: Mappi
     layer = spec.expect.get("link_layer") or LINK_LAYER[spec.fabric]
     return [
         _state(where, port),
-        _floor("port.phys_state", where, "LinkUp", port.get("phys_state"), "physical state"),
+        equal("port.phys_state", where, "LinkUp", port.get("phys_state"), "", "physical state"),
         equal("port.link_layer", where, layer, port.get("link_layer"), "rdma_expect.link_layer", "link layer"),
         _rate(where, spec.expect.get("rate_gbps"), hca, port),
     ]
-
-
-def _floor(check: str, where: VerdictSubject, expected: str, found: Optional[str], what: str) -> Verdict:
-    if found is None:
-        return unreadable(check, where, expected, what)
-    return equal(check, where, expected, found, "", what)
 
 
 def _state(where: VerdictSubject, port: Mapping[str, Any]) -> Verdict:
@@ -112,7 +106,7 @@ def _state(where: VerdictSubject, port: Mapping[str, Any]) -> Verdict:
     if state == "INIT" and port.get("link_layer") == "InfiniBand" and as_int(port.get("sm_lid")) == 0:
         return verdict("port.state", where, "fail", "ACTIVE", "INIT",
                        "no subnet manager: the link is up, but nobody gave the port a LID (sm_lid 0); start opensm or the switch's")
-    return _floor("port.state", where, "ACTIVE", state, "state")
+    return equal("port.state", where, "ACTIVE", state, "", "state")
 
 
 def _rate(where: VerdictSubject, floor: Optional[float], hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
@@ -218,11 +212,9 @@ def rail_views(seen: Inspection) -> List[Dict[str, Any]]:
 
 def management_address(identity: Identity, facts: Mapping[str, Any]) -> Optional[str]:
     """An IPv4 address of the interface that the node's peers reach it by when no rail has one (InfiniBand without IPoIB)."""
-    for nic in sorted((nic for nic in identity.nics if nic.uplink is not None), key=lambda nic: nic.uplink or 0):
-        for address in netdev_facts(facts, nic.name).get("addresses") or []:
-            if ":" not in address:
-                return str(address.partition("/")[0])
-    return None
+    nics = sorted((nic for nic in identity.nics if nic.uplink is not None), key=lambda nic: nic.uplink or 0)
+    return next((str(address.partition("/")[0]) for nic in nics for address in netdev_facts(facts, nic.name).get("addresses") or []
+                 if ":" not in address), None)
 
 
 # Whether each GPU of a node has a rail that NCCL would reach without the CPU, and each rail such a GPU.
