@@ -18,7 +18,7 @@ sys.path.insert(0, "/opt/railwright")
 from module_utils.apply import apply, journal
 from module_utils.host.host import Host
 from module_utils.observe.identity import observe_identity
-from module_utils.observe.packages import wait_for_locks
+from module_utils.observe.package_locks import wait_for_locks
 from module_utils.rollback.apply import carry_out
 from module_utils.rollback.packages import dry_run_rollback, names_for, record_after, record_before
 from module_utils.rollback.plan import plan_rollback, refused, repository_changes

@@ -8,7 +8,7 @@ from ..errors import RailwrightError
 from ..host.host import Host
 from ..observe.dkms import ADDED, INSTALLED, dkms_builds, make_log_tail
 from ..observe.identity import observe_identity
-from ..observe.packages import wait_for_locks
+from ..observe.package_locks import wait_for_locks
 from ..plan.packages.dry_run import STATE as UNSIGNED
 from ..plan.packages.dry_run import DryRun, check_keys, check_unsigned, make_case, one_line, overlay
 from ..plan.packages.dry_run_apt import AptProver

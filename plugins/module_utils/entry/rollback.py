@@ -11,7 +11,7 @@ from ..errors import RailwrightError
 from ..host.host import Host
 from ..observe.identity import observe_identity
 from ..observe.nics import ancestors_connection_address
-from ..observe.packages import wait_for_locks
+from ..observe.package_locks import wait_for_locks
 from ..rollback.apply import carry_out
 from ..rollback.packages import MANAGERS, dry_run_rollback, names_for, observe_packages, record_after, record_before
 from ..rollback.plan import Rollback, plan_rollback, refused, repository_changes, runs

@@ -20,7 +20,7 @@ from ..apply.journal import LOCK
 from ..errors import RailwrightError
 from ..formats.outside import json_object
 from ..host.host import Host
-from ..observe.packages import lock_holder
+from ..observe.package_locks import lock_holder
 
 APT, DNF = "apt", "dnf"
 PATH = "/var/lib/railwright/upgrade.json"

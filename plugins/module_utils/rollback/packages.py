@@ -18,7 +18,8 @@ from ..areas.stack.repositories import REPAIR
 from ..errors import RailwrightError
 from ..formats.versions import compare
 from ..host.host import Host
-from ..observe.packages import DPKG_LIMIT, DPKG_STATUS, unfinished, wait_for_locks
+from ..observe.package_locks import wait_for_locks
+from ..observe.packages import DPKG_LIMIT, DPKG_STATUS, unfinished
 from ..plan.packages.dry_run import Case, Transaction, one_line, overlay
 from ..plan.packages.dry_run_apt import LIKE_THE_ROLE, AptProver, one_request, simulated
 from ..plan.packages.dry_run_dnf import DnfProver

@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry import upgra
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.upgrade import PATH, Lease, give_back, read, take
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.packages import Holder
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_locks import Holder
 from module_double import Module
 
 OURS = Lease("20261121T180000Z-upgrade", "head1", "alice", "2026-11-21T18:00:00Z")

@@ -15,6 +15,7 @@ from ...catalogue.repositories import Repository, erdma_problem, repositories_of
 from ...catalogue.stacks import stack_problem, vendor_stack
 from ...formats.openpgp import extract, fingerprints
 from ...host.host import Host
+from ...observe.package_locks import lock_holder
 from ...observe.packages import (
     CONFIGURE,
     LOCK_BEGIN,
@@ -23,7 +24,6 @@ from ...observe.packages import (
     Unfinished,
     all_installed,
     cannot_finish,
-    lock_holder,
     unfinished,
     without_ours,
 )

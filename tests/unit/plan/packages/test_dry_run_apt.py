@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import package_change
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import packages as observed_packages
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import package_locks
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.package_steps import package_steps
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import DryRun
@@ -303,7 +303,7 @@ def locked(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         answers = {"/proc/locks": line, "/proc/4711/cmdline": "apt-get\0-y\0upgrade\0"}
         read = world.node.read
         monkeypatch.setattr(world.node, "read", lambda path, *rest: answers[path] if path in answers else read(path, *rest))
-        monkeypatch.setattr(observed_packages, "POLL_SECONDS", 0.05)
+        monkeypatch.setattr(package_locks, "POLL_SECONDS", 0.05)
 
     return hold
 

@@ -8,14 +8,8 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.action.rdma_packages import package_failure_text
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.packages import (
-    Hold,
-    Holder,
-    all_installed,
-    held_packages,
-    lock_holder,
-    unfinished,
-)
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.package_locks import Holder, lock_holder
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.packages import Hold, all_installed, held_packages, unfinished
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run import size_of
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run_apt import _EXACT, _INST, _REMV, _TROUBLE
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages.dry_run_dnf import parse_table

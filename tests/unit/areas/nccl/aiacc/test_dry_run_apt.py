@@ -12,7 +12,7 @@ import pytest
 from aiacc_node import wishes
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import packages
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.observe import packages as observed_packages
+from ansible_collections.railwright.rdma.plugins.module_utils.observe import package_locks
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Identity, Platform
 from apt_world import MISSING, AptNode, Signer, build, sign
@@ -38,7 +38,7 @@ def debian(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def prove(tmp_path: Path, debian: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.setattr(dry_run, "observe_identity", lambda host, address: IDENTITY)
-    monkeypatch.setattr(observed_packages, "lock_holder", lambda *args: None)
+    monkeypatch.setattr(package_locks, "lock_holder", lambda *args: None)
 
     def run(depends: str, *, version: str = "1.0.2", digest: str | None = None) -> Any:
         node = AptNode(tmp_path / "node")
