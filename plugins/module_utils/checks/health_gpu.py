@@ -169,7 +169,8 @@ def _nvlink_signs(facts: Mapping[str, Any]) -> List[Sign]:
         if gpu.get("nvlinks") is not None:
             kinds.setdefault(str(gpu.get("device_id")), []).append(gpu)
     switched = "Completed" in (((facts.get("gpu_driver") or {}).get("fabricmanager") or {}).get("states") or [])
-    rows = [(gpu["pci"], len(gpu["nvlinks"]), max(len(other["nvlinks"]) for other in gpus)) for gpus in kinds.values() for gpu in gpus]
+    kept = [(max(len(gpu["nvlinks"]) for gpu in gpus), gpus) for gpus in kinds.values()]
+    rows = [(gpu["pci"], len(gpu["nvlinks"]), best) for best, gpus in kept for gpu in gpus]
     return [_sign("gpu.nvlink", pci, "fail", "%d links" % up, "%d NVLinks are up, %d on others of its kind" % (up, best))
             for pci, up, best in rows if up < best and (up or switched)]
 

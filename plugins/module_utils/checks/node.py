@@ -7,7 +7,7 @@ from ..areas.network.verdicts import judge_devices, ports_of
 from ..catalogue.drivers import hides_nvswitches
 from ..formats.text import first_of, join_names
 from ..observe.affinity import nearest
-from ..rules.comparisons import Inspection, VerdictSubject, at_least, decided, equal, no_expectation, unreadable, verdict
+from ..rules.comparisons import UNREADABLE, Inspection, VerdictSubject, at_least, decided, equal, no_expectation, unreadable, verdict
 from ..rules.erdma_mode import DEFAULT
 from ..rules.path_mtu import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, roce_gid_index
 from ..spec.match import RailTarget
@@ -149,17 +149,15 @@ def _gid(where: VerdictSubject, spec: Spec, target: RailTarget, hca: Mapping[str
                        "erdma_mode default is iWARP-like: RDMA-CM connects by the address, no GID holds it")
     expected = "RoCE v2 GID with %s" % address.split("/")[0]
     holding = gids_holding(port, address)
-    for entry in holding:
-        if entry.get("type") == "RoCE v2":
-            found = "index %s: %s" % (entry.get("index"), entry.get("gid"))
-            return verdict("rail.gid", where, "pass", expected, found, "GID index %s" % entry.get("index"))
-    if any(entry.get("type") is None for entry in holding):
-        return unreadable("rail.gid", where, expected, "the type of the GID")
+    found = next(("index %s: %s" % (entry.get("index"), entry.get("gid")) for entry in holding if entry.get("type") == "RoCE v2"), None)
     types = ", ".join(str(entry.get("type")) for entry in holding)
-    if holding:
-        return verdict("rail.gid", where, "fail", expected, types, "the address is in the GID table, but only as %s" % types)
     hint = "; eRDMA has it only with compat_mode=Y" if hca.get("driver") == "erdma" else ""
-    return verdict("rail.gid", where, "fail", expected, None, "no GID holds the rail's address: is it on %s?%s" % (target.netdev, hint))
+    return decided(
+        "rail.gid", where,
+        (found, "pass", expected, found, "GID %s" % str(found).partition(":")[0]),
+        (any(entry.get("type") is None for entry in holding), "unknown", expected, None, UNREADABLE % "the type of the GID"),
+        (holding, "fail", expected, types, "the address is in the GID table, but only as %s" % types),
+        (True, "fail", expected, None, "no GID holds the rail's address: is it on %s?%s" % (target.netdev, hint)))
 
 
 def judge_plan(

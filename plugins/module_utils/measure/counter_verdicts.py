@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the counters say of a lossless fabric while traffic ran: lost packets, pauses, storms, congestion marks. Pure.
+"""What the counters say of a lossless fabric while traffic ran: lost packets, pauses, storms, congestion marks.
 
 The settings of the chain (``qos_chain.py``) are what a host was told; these verdicts are what became of real traffic.
 Only growth between two snapshots is judged. A counter that the driver lacks is never a pass: its verdict is unknown, or
@@ -13,8 +13,11 @@ rxe_resp.c and rxe_comp.c; SONiC's PFC watchdog.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..observe.traffic_counters import ETHTOOL, Watched
-from ..rules.comparisons import VerdictSubject, decided, unreadable, verdict
+from ..errors import RailwrightError
+from ..formats import sysfs_values
+from ..host.host import Host
+from ..observe.traffic_counters import ETHTOOL, Watched, snapshot
+from ..rules.comparisons import UNREADABLE, VerdictSubject, decided, verdict
 from ..types import Verdict
 
 # Must not grow while traffic runs on a healthy fabric: link and packet integrity, and retransmission
@@ -95,27 +98,23 @@ def judge_deltas(
     ``faults``: without ``SEQUENCE`` where ``qos.lossless`` judges lost packets, since one fault is one verdict.
     """
     verdicts = []
+    found = growth(before, after)
     for check, names, status in (("port.errors", faults, "fail"), ("port.discards", SUSPECT, "warn")):
-        found = growth(before, after)
         grown = [(name, found.by[name]) for name in names if found.by.get(name)]
         readable = [name for name in names if name in found.by]
-        backwards = [name for name in names if name in found.backwards]
-        if not any(name in before for name in names):
-            verdicts.append(verdict(check, where, "skipped", None, None, "the driver has none of these counters"))
-        elif not readable and not backwards:
-            verdicts.append(unreadable(check, where, "no growth", "no error counter of the port"))
-        elif grown:
-            text = _grown(grown)
-            why = _only_reordered(grown, found)
-            verdicts.append(verdict(check, where, status if why is None else "warn", "no growth", text,
-                                    "grew during the test: %s%s%s" % (text, "; " + why if why is not None else "", _backwards(backwards))))
-        elif backwards:
-            verdicts.append(verdict(check, where, "unknown", "no growth", None, _backwards(backwards).lstrip("; ")))
-        else:
-            left = [name for name in names if name in before and name not in readable]
-            message = "read %d, none grew%s" % (len(readable), "; could not be read: " + _list(left) if left else "")
-            verdicts.append(decided(check, where, (_still(found), "unknown", "no growth", None, "no packet went over the port: " + message),
-                                    (True, "pass", "no growth", "no growth", message)))
+        backwards = _backwards([name for name in names if name in found.backwards])
+        text, why = _grown(grown), _only_reordered(grown, found)
+        left = [name for name in names if name in before and name not in readable]
+        message = "read %d, none grew%s" % (len(readable), "; could not be read: " + _list(left) if left else "")
+        verdicts.append(decided(
+            check, where,
+            (not any(name in before for name in names), "skipped", None, None, "the driver has none of these counters"),
+            (not readable and not backwards, "unknown", "no growth", None, UNREADABLE % "no error counter of the port"),
+            (grown, status if why is None else "warn", "no growth", text,
+             "grew during the test: %s%s%s" % (text, "; " + why if why is not None else "", backwards)),
+            (backwards, "unknown", "no growth", None, backwards.lstrip("; ")),
+            (_still(found), "unknown", "no growth", None, "no packet went over the port: " + message),
+            (True, "pass", "no growth", "no growth", message)))
     return verdicts
 
 
@@ -320,3 +319,53 @@ def _backwards(names: Sequence[str]) -> str:
 
 def _list(values: Sequence[Any]) -> str:
     return ", ".join(map(str, values))
+
+
+# Kept in a file of root's before the traffic, and judged by how they grew.
+
+COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + NAMES))
+
+
+def watched(ports: Sequence[Mapping[str, Any]]) -> List[Watched]:
+    """As the controller names them."""
+    return [Watched(**dict(port, netdevs=tuple(port["netdevs"]))) for port in ports]
+
+
+def check_port(port: Watched) -> None:
+    """Names become paths and words of a command line here."""
+    for name in (port.hca,) + port.netdevs:
+        if not sysfs_values.is_name(name):
+            raise RailwrightError("%r is no name of an RDMA device or of its interface" % name)
+
+
+def counters_before(host: Host, ports: Sequence[Watched]) -> Dict[str, Any]:
+    for port in ports:
+        check_port(port)
+    return {_key(port): snapshot(host, port, COUNTERS) for port in ports}
+
+
+def judge_growth(
+    host: Host, node: str, peer: str, ports: Sequence[Watched], baseline: Mapping[str, Any], lossless: Sequence[int], why_not: Optional[str]
+) -> Tuple[List[Verdict], List[Dict[str, Any]]]:
+    """``baseline``: what was taken before, kept in a file and of any form; ``lossless``: the priorities of the site's QoS profile;
+    ``why_not``: why there is nothing to hold the traffic against."""
+    verdicts: List[Verdict] = []
+    grown: List[Dict[str, Any]] = []
+    for port in ports:
+        check_port(port)
+        before = baseline.get(_key(port))
+        where = VerdictSubject(node, port.hca, port.port, "%s with %s" % (port.rail, peer))
+        if not isinstance(before, dict) or not isinstance(before.get("hca"), dict):
+            verdicts.append(verdict("port.errors", where, "unknown", "no growth", None, "its counters were not read before the traffic"))
+            continue
+        after = snapshot(host, port, COUNTERS)
+        verdicts.extend(judge_deltas(where, before["hca"], after["hca"], FAULTS if why_not is not None else LINK))
+        found = traffic(before, after)
+        grown.append(figures(port, peer, found))
+        verdicts += judge_traffic(where, port, peer, lossless, found) if why_not is None else [
+            verdict(LOSSLESS, where, "skipped", None, None, why_not)]
+    return verdicts, grown
+
+
+def _key(port: Watched) -> str:
+    return "%s/%d" % (port.hca, port.port)

@@ -6,6 +6,7 @@ the table's header names its columns; ``--out_json`` of 4.5 writes keys without 
 which is no JSON, so the table is always there to fall back on.
 """
 
+import contextlib
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -195,9 +196,9 @@ def parse_table(text: str) -> Dict[str, float]:
             columns = HEADER.findall(line)
             continue
         fields = line.split()
-        values = [value for value in map(number_of, fields) if value is not None]
-        if columns and len(values) == len(fields) == len(columns):
-            row = dict(zip(columns, values))
+        if columns and len(fields) == len(columns):
+            with contextlib.suppress(ValueError):
+                row = dict(zip(columns, map(float, fields)))
     return row
 
 

@@ -107,18 +107,16 @@ def topo_matrix(text: str) -> Optional[Dict[Tuple[int, str], str]]:
     head = next((at for at, words in enumerate(lines) if words and words[0] == "GPU0" and not _is_cell(words[1:2])), None)
     if head is None:
         return None
-    columns = lines[head][:next((at for at, word in enumerate(lines[head]) if word in _HEAD_END), len(lines[head]))]
+    columns = list(itertools.takewhile(lambda word: word not in _HEAD_END, lines[head]))
     found: Dict[Tuple[int, str], str] = {}
-    for words in lines[head + 1:]:
-        gpu = _GPU.match(words[0]) if words else None
+    for gpu, words in ((_GPU.match(words[0]), words) for words in lines[head + 1:] if words):
+        cells = words[1:1 + len(columns)]
         if gpu is None:
             continue
-        cells = words[1:1 + len(columns)]
         if len(cells) < len(columns) or not all(_is_cell([cell]) for cell in cells):
             return None  # a row that was cut off, or words that this tool does not print: half of a matrix is none
-        for column, cell in zip(columns, cells):
-            if not _GPU.match(column):
-                found[(int(gpu.group(1)), names.get(column, column))] = cell
+        found.update(((int(gpu.group(1)), names.get(column, column)), cell) for column, cell in zip(columns, cells)
+                     if not _GPU.match(column))
     return found
 
 

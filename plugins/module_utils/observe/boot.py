@@ -122,17 +122,15 @@ def _chosen(host: Host, kernels: Sequence[Kernel]) -> Tuple[Optional[str], str]:
         release, place = starts(menu)
         if any(kernel.release == release for kernel in kernels):
             return release, place
+    default = _grub_default(host)
     for path in GRUB_ENV:
         variables = sysfs_values.key_values(host.read(path))
-        for key in ("next_entry", "saved_entry"):
-            # Debian's GRUB obeys saved_entry only with GRUB_DEFAULT=saved; the Red Hat family's always does.
-            if key == "saved_entry" and path == GRUB_ENV[1] and _grub_default(host) != "saved":
-                continue
+        # Debian's GRUB obeys saved_entry only with GRUB_DEFAULT=saved; the Red Hat family's always does.
+        for key in ("next_entry", "saved_entry") if path != GRUB_ENV[1] or default == "saved" else ("next_entry",):
             found = _named(variables.get(key), kernels)
             if found is not None:
                 return found, "%s in %s" % (key, path)
-    found = _named(_grub_default(host), kernels)
-    return found, "GRUB_DEFAULT in %s" % GRUB_DEFAULTS
+    return _named(default, kernels), "GRUB_DEFAULT in %s" % GRUB_DEFAULTS
 
 
 def _grub_default(host: Host) -> str:
@@ -146,13 +144,10 @@ def _grub_default(host: Host) -> str:
 
 def _named(text: Optional[str], kernels: Sequence[Kernel]) -> Optional[str]:
     """The installed kernel whose release stands in a menu entry's title or id; the longest where one is part of another."""
-    if not text:
-        return None
-    entry = text.rpartition(">")[2]
-    hits = [
-        kernel.release for kernel in kernels
-        if re.search(r"(?:^|[^A-Za-z0-9.])%s(?:$|[^A-Za-z0-9.])" % re.escape(kernel.release), entry)]
-    return max(hits, key=len) if hits else None
+    entry = (text or "").rpartition(">")[2]
+    hits = [kernel.release for kernel in kernels
+            if re.search(r"(?:^|[^A-Za-z0-9.])%s(?:$|[^A-Za-z0-9.])" % re.escape(kernel.release), entry)]
+    return max(hits, key=len, default=None)
 
 
 def secure_boot(host: Host) -> Optional[bool]:
@@ -282,7 +277,7 @@ def _opened(line: str) -> _Open:
 def _item(block: _Open) -> Item:
     if block.kind == "submenu":
         return Item(block.names, block.items[0].release if block.items else None, tuple(block.items))
-    found = [match.group(1) for match in (_LINUX.match(line) for line in block.lines) if match is not None]
+    found = [match.group(1) for match in map(_LINUX.match, block.lines) if match is not None]
     return Item(block.names, found[0] if found and sysfs_values.is_name(found[0]) else None, ())
 
 
@@ -317,10 +312,9 @@ def entry_of(menu: Menu, release: str) -> Optional[str]:
 def _find(items: Tuple[Item, ...], start: str, release: str) -> Optional[str]:
     for item in items:
         own = item.names[0] if item.names else ""
-        if item.items:
-            below = _find(item.items, start, release)
-            if below is not None:
-                return "%s>%s" % (own, below)
-        elif item.release == release and own.startswith(start) and "-recovery-" not in own:
+        below = _find(item.items, start, release)
+        if below is not None:
+            return "%s>%s" % (own, below)
+        if not item.items and item.release == release and own.startswith(start) and "-recovery-" not in own:
             return own
     return None

@@ -18,8 +18,8 @@ from ..rules.erdma_mode import COMPAT, DEFAULT, OFED, letter_of_type
 from ..types import Identity
 from .devices import CLASS_INFINIBAND, attribute, driver_of, entries, pci_attribute, pci_functions
 from .dkms import ERDMA, Build, dkms_builds
+from .gpudirect import checksum, symbol_files
 from .modules import module_path, running_modules
-from .peermem_build import checksum, symbol_files
 from .processes import holders
 from .stack import DOCA, MLNX_OFED
 
@@ -89,13 +89,9 @@ def references(host: Host) -> int:
 
 
 def node_types(host: Host) -> List[Tuple[str, str]]:
-    found: List[Tuple[str, str]] = []
-    for name in entries(host, CLASS_INFINIBAND):
-        path = "%s/%s" % (CLASS_INFINIBAND, name)
-        kind = sysfs_values.enum_text(attribute(host, path + "/node_type"))
-        if kind is not None and driver_of(host, path) == MODULE:
-            found.append((name, kind))
-    return found
+    own = [name for name in entries(host, CLASS_INFINIBAND) if driver_of(host, "%s/%s" % (CLASS_INFINIBAND, name)) == MODULE]
+    kinds = [(name, sysfs_values.enum_text(attribute(host, "%s/%s/node_type" % (CLASS_INFINIBAND, name)))) for name in own]
+    return [(name, kind) for name, kind in kinds if kind is not None]
 
 
 def _fits(host: Host, kernel: str, path: Optional[str]) -> Optional[str]:
@@ -181,16 +177,10 @@ def _functions(host: Host) -> Optional[List[str]]:
 
 def _provider(host: Host, packages: Mapping[str, str]) -> Dict[str, Any]:
     """``known``: libibverbs can open the devices."""
-    package = next((name for name in PROVIDER_PACKAGES if name in packages), None)
+    package, version = next(((name, packages[name]) for name in PROVIDER_PACKAGES if name in packages), (None, None))
     libraries = ["%s/%s" % (directory, name) for directory in LIBRARIES for name in host.listdir(directory) if _LIBRARY.match(name)]
-    named = host.exists(DRIVER_FILE)
-    return {
-        "package": package,
-        "version": packages[package] if package is not None else None,
-        "driver_file": named,
-        "library": libraries[0] if libraries else None,
-        "known": named and bool(libraries),
-    }
+    library, named = libraries[0] if libraries else None, host.exists(DRIVER_FILE)
+    return {"package": package, "version": version, "driver_file": named, "library": library, "known": named and bool(libraries)}
 
 
 def gid_index(hca: Mapping[str, Any]) -> Optional[int]:

@@ -53,10 +53,8 @@ def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optio
         "os": _os(known.platform),
         "kernel": kernel,
         "arch": known.arch or None,
-        "boot": boot_facts(observe_boot(host, known.kernel)),
-        "stack": stack_facts(host, known, packages),
-        "dkms": [dict(build._asdict()) for build in dkms_builds(host)],
-        "storage": [dict(item._asdict()) for item in rdma_storage(host)],
+        **_software(host, known, packages),
+        "storage": as_dicts(rdma_storage(host)),
         "hcas": _hcas(host, observe_hcas(host, active_mtus(host) if known.hcas else {})),
         "netdevs": observe_netdevs(host, known.nics),
         "qos": with_boot(host, observe_qos(host, known)),
@@ -94,19 +92,19 @@ def _os(platform: Platform) -> Dict[str, Optional[str]]:
     return dict(named, name=platform.pretty or None, family=platform.family, eol=row.eol if row is not None else None)
 
 
+def _software(host: Host, identity: Identity, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
+    return {"boot": boot_facts(observe_boot(host, identity.kernel)), "stack": stack_facts(host, identity, packages),
+            "dkms": as_dicts(dkms_builds(host))}
+
+
 def observe_summary(host: Host, identity: Identity) -> Dict[str, str]:
     """``stack_summary`` of a node at the time of a plan."""
     modules = loaded_modules(host) or {}
     driver = loaded_driver(host)
     packages = query_packages(host, identity, family_names(identity))
     found: Dict[str, Any] = {
-        "kernel": identity.kernel,
-        "boot": boot_facts(observe_boot(host, identity.kernel)),
-        "stack": stack_facts(host, identity, packages),
-        "dkms": [dict(build._asdict()) for build in dkms_builds(host)],
-        "hcas": observe_hcas(host, {}),
-        "gpus": [dict(gpu._asdict()) for gpu in identity.gpus],
-        "gpu_driver": {"version": driver.version, "flavour": driver.flavour},
+        "kernel": identity.kernel, **_software(host, identity, packages),
+        "hcas": observe_hcas(host, {}), "gpus": as_dicts(identity.gpus), "gpu_driver": dict(driver._asdict()),
         "gpudirect": peermem_facts(modules),
     }
     return stack_summary(dict(found, erdma=observe_erdma(host, identity, dict(found, modules=modules, packages=packages))))

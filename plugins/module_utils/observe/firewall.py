@@ -54,26 +54,18 @@ def _rule(words: List[str], line: str, chains: Dict[str, Dict[str, Any]]) -> Rul
     conditions: List[Condition] = []
     then = ["continue", ""]
     negated = False
-    at = 0
-    while at < len(words):
-        word = words[at]
-        value = words[at + 1] if at + 1 < len(words) else ""
-        if word == "!":
-            negated = True
-            at += 1
-            continue
+    rest = iter(words)
+    for word in rest:
         if word in ("-j", "-g"):
-            then = _then(value, chains, goto=word == "-g")
-            at = len(words)  # what follows are the target's own options
-        elif word in _KNOWN:
-            conditions.append(_condition(_KNOWN[word], value, negated=negated))
-            at += 2
+            then = _then(next(rest, ""), chains, goto=word == "-g")
+            break  # what follows are the target's own options
+        if word in _KNOWN:
+            conditions.append(_condition(_KNOWN[word], next(rest, ""), negated=negated))
         elif word in _SAYS_NOTHING:
-            at += 2
-        else:
+            next(rest, "")
+        elif word != "!":
             conditions.append(UNKNOWN)
-            at += 1
-        negated = False
+        negated = word == "!"
     text = " ".join(line.split())
     return {"if": conditions, "then": then, "text": text if len(text) < 200 else text[:197] + "...", "ours": False, "handle": 0}
 

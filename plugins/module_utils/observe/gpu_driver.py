@@ -183,5 +183,4 @@ def _imex(host: Host, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
 
 def _version_of(packages: Optional[Mapping[str, str]], name: str) -> Optional[str]:
     """Of the package that is called so, with or without a branch behind its name."""
-    found = [version for key, version in sorted((packages or {}).items()) if re.match(name + r"(?:-[0-9]+)?\Z", key)]
-    return found[0] if found else None
+    return next((version for key, version in sorted((packages or {}).items()) if re.match(name + r"(?:-[0-9]+)?\Z", key)), None)

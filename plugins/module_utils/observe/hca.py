@@ -155,20 +155,16 @@ def observe_identities(host: Host) -> Tuple[Hca, ...]:
 
 def _identity(host: Host, place: Place, macs: Mapping[str, str]) -> Hca:
     ports = tuple(port_numbers(host, place.path))
-    netdevs: List[str] = []
-    guids = []
-    link_layer: Optional[str] = None
-    for number in ports:
-        path = "%s/ports/%d" % (place.path, number)
-        netdevs.append(port_netdev(host, place, number, first_netdev(host, path), macs) or "")
-        layer = sysfs_values.token(attribute(host, path + "/link_layer"))
-        link_layer = link_layer or layer
-        gid = sysfs_values.gid(attribute(host, path + "/gids/0"))
-        guids.append(port_guid([{"index": 0, "gid": gid}] if gid else None, layer) or "")
+    paths = ["%s/ports/%d" % (place.path, number) for number in ports]
+    netdevs = [port_netdev(host, place, number, first_netdev(host, path), macs) or "" for number, path in zip(ports, paths)]
+    layers = [sysfs_values.token(attribute(host, path + "/link_layer")) for path in paths]
+    gids = [sysfs_values.gid(attribute(host, path + "/gids/0")) for path in paths]
+    guids = tuple(port_guid([{"index": 0, "gid": gid}] if gid else None, layer) or "" for gid, layer in zip(gids, layers))
     unique = tuple(dict.fromkeys(name for name in netdevs + place.siblings if name))
     on_bus = place.soft_parent is None
     device_id = sysfs_values.hex_text(attribute(host, place.path + "/device/device")) if on_bus else None
-    return Hca(place.name, place.node_guid, place.pci, place.driver, unique, ports, tuple(guids), link_layer, tuple(netdevs), device_id)
+    return Hca(place.name, place.node_guid, place.pci, place.driver, unique, ports, guids, next(filter(None, layers), None),
+               tuple(netdevs), device_id)
 
 
 def observe_hcas(host: Host, active_mtus: Mapping[Tuple[str, int], int]) -> List[Dict[str, Any]]:
@@ -246,11 +242,9 @@ def active_mtus(host: Host) -> Dict[PortKey, int]:
     """(HCA, port) -> active_mtu in bytes. A port that verbs does not tell about is missing."""
     if host.live:
         return parse_devinfo(host.run(["ibv_devinfo", "-v"], TIMEOUT).out)
-    found: Dict[PortKey, int] = {}
-    for name in host.listdir("/cmd"):
-        if name.startswith("ibv_devinfo"):  # with or without -v, or one file a device (-d mlx5_0)
-            found.update(parse_devinfo(host.read("/cmd/" + name) or ""))
-    return found
+    # With or without -v, or one file a device (-d mlx5_0).
+    texts = [host.read("/cmd/" + name) or "" for name in host.listdir("/cmd") if name.startswith("ibv_devinfo")]
+    return {key: mtu for text in texts for key, mtu in parse_devinfo(text).items()}
 
 
 def parse_devinfo(text: str) -> Dict[PortKey, int]:

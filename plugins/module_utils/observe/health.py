@@ -96,12 +96,9 @@ def clock_synchronised(host: Host) -> Optional[bool]:
 
 def observe_mounts(host: Host) -> Dict[str, Any]:
     """NFS mounts, and those of which statfs(2) did not answer in its time: a child waits, and not we."""
-    points: List[str] = []
-    for line in (host.read(MOUNTS) or "").splitlines():
-        fields, source = line.split(" "), line.partition(" - ")[2].split(" ")
-        point = plain_path(fields[4]) if len(fields) > 5 else ""
-        if source[0] in NETWORK_FILES and point.startswith("/") and point not in points and len(points) < MOUNTS_ASKED:
-            points.append(point)
+    lines = [(line.split(" "), line.partition(" - ")[2].split(" ")[0]) for line in (host.read(MOUNTS) or "").splitlines()]
+    mounted = [plain_path(fields[4]) for fields, kind in lines if kind in NETWORK_FILES and len(fields) > 5]
+    points = list(dict.fromkeys(point for point in mounted if point.startswith("/")))[:MOUNTS_ASKED]
     if not points:
         return {"asked": [], "silent": []}
     answer = host.run(("stat", "-f", "-c", "%n", "--") + tuple(points), SECONDS)

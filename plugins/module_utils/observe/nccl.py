@@ -87,12 +87,11 @@ def _shell_value(variable: str, text: str) -> str:
 def _library(host: Host) -> Optional[Dict[str, Optional[str]]]:
     """The first libnccl.so.2 of the usual directories; its full version is in the name of the file behind the link."""
     for directory in _LIBRARY_DIRECTORIES:
-        names = [name for name in host.listdir(directory) if _LIBNCCL.match(name)]
-        if not names:
-            continue
-        versions = sorted((match.group(1) for match in map(_LIBNCCL.match, names) if match), key=sysfs_values.natural_key)
-        full = [version for version in versions if version.count(".") == 2]
-        return {"path": "%s/libnccl.so.%s" % (directory, versions[0]), "version": full[-1] if full else None}
+        matches = map(_LIBNCCL.match, host.listdir(directory))
+        versions = sorted((match.group(1) for match in matches if match), key=sysfs_values.natural_key)
+        if versions:
+            full = [version for version in versions if version.count(".") == 2]
+            return {"path": "%s/libnccl.so.%s" % (directory, versions[0]), "version": full[-1] if full else None}
     return None
 
 

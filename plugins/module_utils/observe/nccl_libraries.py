@@ -119,13 +119,10 @@ def site_packages(host: Host, places: Places) -> List[str]:
     prefixes = _environments(host, places.environment) + [home]
     if prefixes[-1] == "/usr" or any(_SYSTEM_TOO.search(host.read(prefix + "/pyvenv.cfg", 65536) or "") for prefix in prefixes):
         prefixes += ["/usr", "/usr/local"]
-    found: List[str] = []
-    for prefix in prefixes:
-        for lib in [lib for lib in (prefix + "/lib", prefix + "/lib64") if host.readlink(lib) is None]:
-            for name in [name for name in host.listdir(lib) if _PYTHON.match(name)]:
-                paths = ["%s/%s/%s-packages" % (lib, name, kind) for kind in ("site", "dist")]
-                found += [path for path in paths if path not in found and host.exists(path)]
-    return found
+    libs = [lib for prefix in prefixes for lib in (prefix + "/lib", prefix + "/lib64") if host.readlink(lib) is None]
+    pythons = ["%s/%s" % (lib, name) for lib in libs for name in host.listdir(lib) if _PYTHON.match(name)]
+    paths = dict.fromkeys("%s/%s-packages" % (python, kind) for python in pythons for kind in ("site", "dist"))
+    return [path for path in paths if host.exists(path)]
 
 
 def _environments(host: Host, path: str) -> List[str]:

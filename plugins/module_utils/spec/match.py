@@ -25,9 +25,8 @@ class RailTarget(NamedTuple):
     @property
     def label(self) -> str:
         """How the rail is named to people: ``rail0 (eth1)``."""
-        if self.nic is not None:
-            return "%s (%s)" % (self.rail.name, self.nic.name)
-        return "%s (%s)" % (self.rail.name, self.hca.name if self.hca is not None else "no device")
+        device = self.nic or self.hca
+        return "%s (%s)" % (self.rail.name, device.name if device is not None else "no device")
 
 
 def match_rails(spec: Spec, identity: Identity) -> Tuple[List[RailTarget], List[Problem]]:

@@ -27,7 +27,7 @@ MARKER = "RAILWRIGHT_BENCH"
 KILL_AFTER_S = 10  # between TERM and KILL: mpirun needs some to end its ranks on the other nodes
 FORSAKEN = 129  # exit status of a job whose lease ran out, as of one whose terminal hung up
 STATUS, LEASE = ".status", ".lease"  # beside the log
-POLL_S = 0.1
+POLL_S, WAIT_STEP_S = 0.1, 0.2
 TERM_S = 5.0  # how long those that are ended have to go by themselves
 KILL_S = 10.0
 _REAL_USER = re.compile(r"^Uid:\t([0-9]{1,10})\t", re.MULTILINE)
@@ -146,6 +146,16 @@ def ended_with(host: Host, log: str, user: str) -> Optional[int]:
     124: its time was over; 127: it could not be started; 128 + N: signal N; ``FORSAKEN``: its lease ran out.
     """
     return _status(host, log, user)[0]
+
+
+def wait(host: Host, started: Started, log: str, user: str, deadline: float) -> Tuple[Optional[int], bool]:
+    """Until it has ended, at most until ``deadline`` (of time.monotonic): the exit status, and whether it has ended."""
+    while True:
+        running = alive(host, started)  # before the status is read: what ends in between has left one
+        code = ended_with(host, log, user)
+        if code is not None or not running or time.monotonic() >= deadline:
+            return code, code is not None or not running
+        time.sleep(WAIT_STEP_S)
 
 
 def took(host: Host, log: str, user: str) -> Optional[float]:

@@ -16,7 +16,7 @@ from ...formats.outside import json_object
 from ...host.host import Host
 from ...observe.traffic_counters import Watched
 from ...types import as_dicts
-from ..rail_counters import counters_before, judge_growth, watched
+from ..counter_verdicts import counters_before, judge_growth, watched
 from .probe import SCRIPT
 from .processes import RUN, account, check_run, marked, rights_of, stop_marked
 
@@ -130,11 +130,10 @@ def remove(host: Host, run: str) -> List[str]:
     path = directory_of(run)
     host.remove(record_of(run))
     host.remove(record_of(run) + COUNTERS)
-    owner = host.owner(path)
+    owner, left = host.owner(path), []
     if owner is None:
         return []
     with host.acting_as(*owner):
-        left = []
         for name in host.listdir(path):
             try:
                 host.remove("%s/%s" % (path, name))
