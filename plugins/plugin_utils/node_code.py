@@ -17,7 +17,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry.inspection i
 
 ROOT = Path(boot.__file__).parents[1]
 ENTRIES = (
-    "__init__.py", "entry/inspection.py", "entry/boot.py", "agent/main.py", "agent/answer.py",
+    "__init__.py", "entry/inspection.py", "entry/boot.py", "agent/main.py",
     *(f"entry/{file}.py" for file in (*(row[1] for row in MODULES.values()), *ALONE.values()) if file[0] != "."),
 )
 # ast.parse of 180 files takes most of a second; what is no import and looks like one brings a file too many.

@@ -101,10 +101,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import affinity as nearness
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import (
     collect,
+    dumps,
     json_report,
     probe,
     text_report,
-    topology_xml,
     transport,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
@@ -119,6 +119,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     firmware,
     gpu_driver,
     gpu_health,
+    gpudirect,
     hca,
     identity,
     modules,
@@ -131,14 +132,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     package_locks,
     packages,
     pci,
-    peermem_build,
     processes,
     provenance,
     qos_boot,
     qos_dcb,
     stack,
     storage,
-    tcp_ports,
     traffic_counters,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
@@ -291,8 +290,8 @@ def of_menu(host: foreign.Telling) -> None:
 
 
 def of_xml(said: str) -> None:
-    for grammar in (topology_xml.TOPOLOGY, topology_xml.GRAPHS):
-        topology_xml.read_file(said, grammar)
+    for grammar in (dumps.TOPOLOGY, dumps.GRAPHS):
+        dumps.read_file(said, grammar)
 
 
 def of_settings(said: str) -> None:
@@ -452,7 +451,7 @@ TABLE_OF_PARSERS = (
         probe.answers,
         'x railwright-probe {"host": "a", "rank": 1, "devices": [["GPU-1", "0000:1b:00.0", 80]], "cuda": "13.0"}\n',
     ),
-    text("NCCL's XML", of_xml, XML, errors=(topology_xml.Unreadable,)),
+    text("NCCL's XML", of_xml, XML, errors=(dumps.Unreadable,)),
     text(
         "nccl.conf",
         lambda said: (nccl_conf.conf_variables(said), nccl._conf(said)),
@@ -534,7 +533,7 @@ TABLE_OF_PARSERS = (
     ),
     node(
         "routes and interfaces of /proc",
-        lambda host: (nics.observe_nics(host), nics.netdevs_with_address(host, "10.0.0.1"), tcp_ports.listening(host)),
+        lambda host: (nics.observe_nics(host), nics.netdevs_with_address(host, "10.0.0.1"), nics.listening(host)),
         "Iface Destination Gateway Flags RefCnt Use Metric Mask\neth1 00000000 0100000A 0003 0 0 100 00000000 0 0 0\n",
         "fe800000000000000000000000000001 02 40 20 80 eth1\n",
         "  0: 0100007F:1F90 00000000:0000 0A 0 0 0\n",
@@ -614,7 +613,7 @@ TABLE_OF_PARSERS = (
         "NCCL version 2.30.7+cuda13.0\0",
     ),
     node("the eRDMA driver", lambda host: erdma.observe_driver(host, "6.1"), "erdma 1 0 - Live 0x0\n0x1234 ib_register_device\n"),
-    text("a module's checksums", lambda said: peermem_build.checksum(said, peermem_build._CRC),
+    text("a module's checksums", lambda said: gpudirect.checksum(said, gpudirect._CRC),
          "0x1a2b3c4d\tib_register_peer_memory_client\tib_core\n"),
     # the system
     text("GRUB's menu", boot.parse_menu, MENU),

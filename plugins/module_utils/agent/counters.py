@@ -73,21 +73,17 @@ def growth(before: Mapping[str, Mapping[str, int]], parts: List[Part]) -> Dict[s
     """Part -> counter -> how far it grew since ``before``; a part or a counter that was not there has grown by nothing."""
     found: Dict[str, Dict[str, int]] = {}
     for part in parts:
-        known = before.get(part.key)
-        if known is None:
-            continue
+        known = before.get(part.key, {})
         grown = {name: value - known[name] if value >= known[name] else value for name, value in part.counters.items() if name in known}
-        kept = {name: more for name, more in grown.items() if more}
-        if kept:
-            found[part.key] = kept
+        if any(grown.values()):
+            found[part.key] = {name: more for name, more in grown.items() if more}
     return found
 
 
 def add(total: Dict[str, Dict[str, int]], more: Mapping[str, Mapping[str, int]]) -> None:
     for key, counters in more.items():
         into = total.setdefault(key, {})
-        for name, value in counters.items():
-            into[name] = into.get(name, 0) + value
+        into.update((name, into.get(name, 0) + value) for name, value in counters.items())
 
 
 def beyond(total: Mapping[str, int]) -> List[Tuple[str, int, int]]:

@@ -6,6 +6,7 @@ seconds; one that a reboot would only hide (``STAYS``) needs a word, or a part w
 """
 
 import zlib
+from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.health import BY_CHECK, CHECKS, FLAP_HOURS
@@ -147,8 +148,5 @@ def refused(known: Mapping[str, Mapping[str, Any]]) -> Tuple[str, str]:
 
 def offenders(known: Mapping[str, Mapping[str, Any]]) -> List[Tuple[str, int]]:
     """Parts that were found more than once, by serial number, the most often first."""
-    times: Dict[str, int] = {}
-    for finding in known.values():
-        if finding["part"]:
-            times[finding["part"]] = times.get(finding["part"], 0) + 1
+    times = Counter(finding["part"] for finding in known.values() if finding["part"])
     return sorted(((part, number) for part, number in times.items() if number > 1), key=lambda row: (-row[1], row[0]))

@@ -57,14 +57,12 @@ class History:
             self.lost += 1
             return "a record of %d bytes" % len(text)
         files = self.files()
-        last = files[-1] if files else None
-        if last is None or (self._host.size(last) or 0) + len(text) > SEGMENT:
-            last = "%s/%06d.log" % (self._directory, int(last[-10:-4]) + 1 if last else 1)
-            files.append(last)
+        if not files or (self._host.size(files[-1]) or 0) + len(text) > SEGMENT:
+            files.append("%s/%06d.log" % (self._directory, int(files[-1][-10:-4]) + 1 if files else 1))
         try:
             for path in files[:-SEGMENTS]:
                 self._host.remove(path)
-            self._host.append(last, "%08x %s" % (zlib.crc32(text.encode("utf-8")), text))
+            self._host.append(files[-1], "%08x %s" % (zlib.crc32(text.encode("utf-8")), text))
         except OSError as error:
             self.lost += 1
             return str(error)

@@ -91,8 +91,7 @@ def with_nvml(facts: Dict[str, Any]) -> None:
     try:
         session = open_nvml(library(LIBRARY))
     except NoNvml as error:
-        health["gpu"] = seen if seen["answered"] else dict(seen, why=str(error))
-        facts["health"] = health
+        facts["health"] = dict(health, gpu=seen if seen["answered"] else dict(seen, why=str(error)))
         return
     try:
         told = [dict(gpu, **more) for gpu, more in zip(session.health(), session.sample())]

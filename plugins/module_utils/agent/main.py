@@ -12,7 +12,7 @@ from ..formats.outside import json_object, mapping, read_json, rows
 from ..formats.text import first_of
 from ..host.host import Host
 from .findings import open_findings
-from .history import DIRECTORY, History, Moment, now
+from .history import DIRECTORY, HOUR, History, Moment, now
 from .service import ACKS, LOOKING, STATE, STATE_LIMIT, Agent, Settings
 from .status import DOCUMENT, RUN, event_lines, head_line
 
@@ -20,6 +20,10 @@ ID = "0123456789abcdef"
 NAME = "railwright-agent"
 LOCK = RUN + "/lock"
 WHOLE_FIRST = 75  # EX_TEMPFAIL of sysexits.h; areas/system/agent.py knows it
+NOBODY: Dict[str, Any] = {"mode": "off", "word": "none", "age": None, "reason": "", "trouble": "", "findings": [], "offenders": []}
+SEEN = ("mode", "word", "reason", "trouble", "offenders")
+FINDING = ("id", "check", "subject", "part", "status", "text", "known")
+LINES = 100
 
 
 def main(arguments: Sequence[str], settings: str) -> int:
@@ -91,3 +95,18 @@ def say_known(host: Host, stamp: str, reason: str, by: str, directory: str = DIR
     if stamp not in ids or set(stamp) - set(ID):
         raise ValueError("%s is no open finding; open are: %s" % (stamp[:20], first_of(ids, 8) or "none"))
     host.write("%s/%s/%s" % (directory, ACKS, stamp), json.dumps({"reason": reason, "by": by}), 0o600)
+
+
+def answer(host: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
+    """What the controller hears, of mode ``agent``: the status, when each link went down last, and what it says to people. A node without
+    an agent has the word none."""
+    moment = now(host, time.time())
+    records, findings, said = remembered(host)
+    downs: List[Dict[str, Any]] = [
+        {"part": record["part"], "name": record["name"], "ago": moment.since(record)} for record in records
+        if record["kind"] == "down" and not record.get("own") and moment.since(record) <= 12 * HOUR]
+    found = dict(NOBODY, **{name: said[name] for name in SEEN if name in said})
+    if said:
+        found["age"] = max(moment.up - float(said["up"]), 0.0)
+    found["findings"] = [{name: row.get(name) for name in FINDING} for row in findings]
+    return {"agent": dict(found, downs=downs[-100:], text=text_of(params["node"], records, findings, said, moment)[:LINES])}

@@ -4,9 +4,9 @@
 The package is not signed, so it is taken only with a sha256 of the operator's, whatever its release.
 """
 
-import re
 from typing import Any, NamedTuple, Optional, Tuple
 
+from ..formats.text import numbers
 from .artifacts import download_url, find_artifact, pinned
 
 PROFILE = "erdma-aiacc"
@@ -23,7 +23,6 @@ DEEPNCCL = "deep-nccl"  # overwrites libnccl.so(.2) in /usr/local/lib and leaves
 # Source distributions whose setup.py downloads a package and installs it with rpm or dpkg (read on PyPI).
 PYPI = ("aiacc-nccl-plugin", "deepncclplugin", "deepnccl")
 BROUGHT = "/var/cache/railwright/packages/aiacc-nccl-plugin.%s"
-_NUMBER = re.compile(r"([0-9]{1,18})\.([0-9]{1,18})")
 
 
 class AiaccPackage(NamedTuple):
@@ -70,8 +69,8 @@ def package_of(spec: Any, manager: str) -> Optional[AiaccPackage]:
 
 def fits_nccl(version: Optional[str]) -> Optional[bool]:
     """Whether AIACC's plugin goes with this NCCL; None where the version does not say."""
-    found = _NUMBER.match(version or "")
-    return None if found is None else OLDEST <= (int(found.group(1)), int(found.group(2))) <= NEWEST
+    found = numbers(version)[:2]
+    return OLDEST <= found <= NEWEST if len(found) == 2 else None
 
 
 def is_release(found: str, wanted: str) -> bool:

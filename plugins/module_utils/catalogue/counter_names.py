@@ -31,8 +31,5 @@ _INTERFACE = (
 
 def of_interface(name: str) -> str:
     """Our name of an interface's counter; one that we do not know keeps its own."""
-    for form, ours in _INTERFACE:
-        match = form.fullmatch(name)
-        if match is not None:
-            return match.expand(ours)
-    return name
+    matches = ((form.fullmatch(name), ours) for form, ours in _INTERFACE)
+    return next((match.expand(ours) for match, ours in matches if match is not None), name)

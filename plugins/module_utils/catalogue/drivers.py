@@ -10,6 +10,7 @@ to be installed in a step of its own). dnf finds the matching versions itself, w
 import re
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.sysfs_values import integer
 from ..formats.versions import compare
 from ..spec.model import Spec
 from ..types import Gpu, Identity
@@ -257,25 +258,20 @@ def cuda_packages(spec: Spec, identity: Identity) -> Tuple[Wanted, ...]:
     if spec["cuda_repository_url"] is None and rows_of("cuda", identity)[0] is None:
         return ()
     major, _dot, minor = version.partition(".")
-    rows = []
-    for name in spec["cuda_packages"]:
-        # Only the packages that bear CUDA's name have its version; libcublas-13-0 is 13.1.
-        glob = "%s.*" % version if name.startswith("cuda-") else None
-        rows.append(Wanted("%s-%s-%s" % (name, major, minor), glob, "CUDA %s" % version, _CUDA_GUIDE))
+    # Only the packages that bear CUDA's name have its version; libcublas-13-0 is 13.1.
+    rows = [Wanted("%s-%s-%s" % (name, major, minor), "%s.*" % version if name.startswith("cuda-") else None, "CUDA %s" % version,
+                   _CUDA_GUIDE) for name in spec["cuda_packages"]]
     cudnn = cudnn_glob(spec)
     if cudnn is not None:
         library = "libcudnn" + cudnn.partition(".")[0]
         devel = "dev" if identity.platform.family == "debian" else "devel"
-        for part, why in (("", "cuDNN"), ("-headers", "cuDNN's headers"), ("-" + devel, "to build against cuDNN")):
-            rows.append(Wanted("%s%s-cuda-%s" % (library, part, major), cudnn, why, _CUDNN))
+        parts = (("", "cuDNN"), ("-headers", "cuDNN's headers"), ("-" + devel, "to build against cuDNN"))
+        rows += [Wanted("%s%s-cuda-%s" % (library, part, major), cudnn, why, _CUDNN) for part, why in parts]
     return tuple(rows)
 
 
 def number_of(gpu: Gpu) -> Optional[int]:
-    try:
-        return int(gpu.device_id, 16)
-    except ValueError:
-        return None
+    return integer(gpu.device_id)
 
 
 def only_open(gpus: Tuple[Gpu, ...]) -> Tuple[Gpu, ...]:

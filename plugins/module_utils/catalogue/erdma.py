@@ -103,9 +103,7 @@ def repository_place(platform: Platform) -> Optional[Place]:
 def label_of(platform: Platform) -> Optional[str]:
     """As artifacts call it: ``apt`` holds every suite, ``redhat7`` and ``redhat8`` are directories of their own."""
     place = repository_place(platform)
-    if place is None:
-        return None
-    return "apt" if platform.package_manager == "apt" else place.name
+    return None if place is None else "apt" if platform.package_manager == "apt" else place.name
 
 
 def suite_of(platform: Platform) -> str:

@@ -4,6 +4,7 @@
 import re
 from typing import NamedTuple, Optional, Tuple
 
+from ..formats.text import numbers
 from ..spec.match import match_rails
 from ..spec.model import Spec
 from ..types import Hca, Identity
@@ -29,7 +30,6 @@ class VendorStack(NamedTuple):
     meta: str  # the meta package that brings all of it
     version: str  # glob of the meta package's version
     family: Tuple[str, ...]  # globs of package names that only this vendor uses
-    mark: str  # regular expression: found in the version of a package, it is the vendor's whatever its name
     dkms: Tuple[str, ...]  # its DKMS modules on this family; of VENDOR_STACKS: on any
     unit: str
     source: str
@@ -43,7 +43,7 @@ _SHARED = (
 _FAMILY = {"doca": ("doca-*", "libdoca-*") + _SHARED, "mlnx_ofed": _SHARED}
 # Seen: 2510.0.11-1 (rdma-core of 25.10), 2410mlnx54-1.2410068, 5.21.7.MLNX20241106.df2ec25-0.1.2410068, 25.10.OFED.25.10.1.7.1-1,
 # 1.16.0-1.2310409 (ucx: the build number of an OFED release at the end).
-MARK = r"mlnx|MLNX|OFED|^([0-9]{1,9}:)?2[0-9](0[1-9]|1[0-2])\.[0-9]+\.[0-9]+-|\.2[0-9](0[1-9]|1[0-2])[0-9]{3}([.+~]|$)"
+MARK = re.compile(r"mlnx|MLNX|OFED|^([0-9]{1,9}:)?2[0-9](0[1-9]|1[0-2])\.[0-9]+\.[0-9]+-|\.2[0-9](0[1-9]|1[0-2])[0-9]{3}([.+~]|$)")
 DKMS = {
     "debian": ("mlnx-ofed-kernel", "iser", "isert", "srp"),
     "redhat": ("mlnx-ofa_kernel", "iser", "isert", "srp"),
@@ -57,15 +57,14 @@ _SOURCES = {
 _RELEASES = {"doca": DOCA_RELEASE, "mlnx_ofed": MLNX_OFED_RELEASE}
 
 VENDOR_STACKS = tuple(
-    VendorStack(name, _RELEASES[name], PROFILES[name][0], _RELEASES[name] + "*", _FAMILY[name], MARK, _ANY_DKMS, UNIT, _SOURCES[name])
+    VendorStack(name, _RELEASES[name], PROFILES[name][0], _RELEASES[name] + "*", _FAMILY[name], _ANY_DKMS, UNIT, _SOURCES[name])
     for name in VENDORS
 )
-_MARKS = re.compile("|".join(sorted({row.mark for row in VENDOR_STACKS})))
 
 
 def marked(version: str) -> bool:
     """A vendor's build, whatever the package is called."""
-    return _MARKS.search(version) is not None
+    return MARK.search(version) is not None
 
 
 # PCI device ids of generations that a stack leaves out (the kernel's mlx5_core: mlx5_core_pci_table).
@@ -129,11 +128,8 @@ def stack_problem(spec: Spec, identity: Identity) -> Optional[str]:
     if not _has_repository(stack.name, spec, identity):
         return "%s has no repository for %s; the catalogue knows %s. Use rdma_stack: inbox, or name one in rdma_stack_repository_url" % (
             title, system, ", ".join(served(stack.name)))
-    for hca in _rail_hcas(spec, identity):
-        left_out = _left_out(stack.name, stack.release, hca)
-        if left_out is not None:
-            return "%s: %s" % (hca.name, left_out)
-    return None
+    left_out = ((hca.name, _left_out(stack.name, stack.release, hca)) for hca in _rail_hcas(spec, identity))
+    return next(("%s: %s" % (name, why) for name, why in left_out if why is not None), None)
 
 
 def served(vendor: str) -> Tuple[str, ...]:
@@ -149,14 +145,9 @@ def _left_out(name: str, release: str, hca: Hca) -> Optional[str]:
     title = "%s %s" % (TITLES[name], release)
     if hca.driver == "mlx4_core":
         return "%s has no driver for ConnectX-3 and older (mlx4_core); use rdma_stack: inbox" % title
-    if name == "doca" and hca.device_id in CONNECTX_4 and _release(release) > LAST_DOCA_FOR_CONNECTX_4:
+    if name == "doca" and hca.device_id in CONNECTX_4 and numbers(release)[:2] > LAST_DOCA_FOR_CONNECTX_4:
         return "%s does not support ConnectX-4, DOCA 2.9 LTS is the last that does; use rdma_stack: mlnx_ofed or inbox" % title
     if name == "mlnx_ofed" and hca.device_id in NEWER_THAN_CONNECTX_7:
         return "%s does not support %s, ConnectX-7 and BlueField-2 are its last; use rdma_stack: doca" % (
             title, NEWER_THAN_CONNECTX_7[hca.device_id or ""])
     return None
-
-
-def _release(text: str) -> Tuple[int, ...]:
-    """(3, 2) of 3.2.3."""
-    return tuple(int(part) for part in re.findall(r"[0-9]{1,18}", text)[:2])

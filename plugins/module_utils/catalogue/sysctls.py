@@ -67,10 +67,8 @@ def wanted_sysctls(spec: Spec, netdevs: Sequence[str], netdevs6: Sequence[str] =
     """Catalogue rows for the fabric, one a rail interface where needed, with the inventory's overrides."""
     rows: Dict[str, Sysctl] = {}
     for row in SYSCTLS:
-        if spec.fabric not in row.fabrics:
-            continue
-        for name in _expanded(row.name, netdevs, netdevs6):
-            rows[name] = row._replace(name=name)
+        if spec.fabric in row.fabrics:
+            rows.update((name, row._replace(name=name)) for name in _expanded(row.name, netdevs, netdevs6))
     for key, value in spec["host_tuning_sysctls"].items():
         for expanded in _expanded(canonical(key), netdevs, netdevs6):
             if value is None:
@@ -81,7 +79,5 @@ def wanted_sysctls(spec: Spec, netdevs: Sequence[str], netdevs6: Sequence[str] =
 
 
 def _expanded(name: str, netdevs: Sequence[str], netdevs6: Sequence[str]) -> List[str]:
-    for word, names in (("{nic}", netdevs), ("{nic6}", netdevs6)):
-        if word in name:
-            return [name.replace(word, netdev) for netdev in names]
-    return [name]
+    word, names = ("{nic}", netdevs) if "{nic}" in name else ("{nic6}", netdevs6)
+    return [name.replace(word, netdev) for netdev in names] if word in name else [name]

@@ -8,6 +8,7 @@ wheel is built for stands in its name; which NCCL it brings only its metadata an
 import re
 from typing import NamedTuple, Optional, Tuple
 
+from ..formats.text import numbers
 from ..formats.versions import compare
 
 SOURCE = "PyPI (METADATA of torch: Requires-Dist of its Linux wheel, read release by release; the wheels' names for the Pythons)"
@@ -80,18 +81,7 @@ def cuda_of_torch(version: str, arch: str) -> Optional[str]:
 
 def python_fits(release: Release, python: str) -> bool:
     """Whether PyPI has a wheel of it for this Python, ``3.11``."""
-    return version_numbers(release.pythons[0]) <= version_numbers(python) <= version_numbers(release.pythons[1])
-
-
-def version_numbers(version: str) -> Tuple[int, ...]:
-    """Of a dotted version, as far as it is numbers."""
-    found = []
-    for part in version.partition("+")[0].split("."):
-        digits = re.match(r"[0-9]{1,18}", part)
-        if digits is None:
-            break
-        found.append(int(digits.group()))
-    return tuple(found)
+    return numbers(release.pythons[0]) <= numbers(python) <= numbers(release.pythons[1])
 
 
 def newer(version: str, than: str) -> bool:

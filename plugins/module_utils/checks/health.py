@@ -193,12 +193,11 @@ def _nic_signs(node: Node, events: Sequence[Mapping[str, Any]]) -> List[Sign]:
     """A NIC's firmware that failed, and whether the driver brought it back."""
     back = _last(events, "nic_back")
     found = []
-    for event in events:
-        if event["event"] == "nic_failed" and event["device"] in node.hcas:
-            hca, subject = node.subject(event["device"])
-            well = back.get(event["device"], -1.0) >= event["last"]
-            text = "the NIC's firmware failed%s, %s" % (" and was brought back" if well else "", _often(node, event))
-            found.append(Sign("hca.health", subject, hca, "warn" if well else "fail", "firmware failed", text))
+    for event in (event for event in events if event["event"] == "nic_failed" and event["device"] in node.hcas):
+        hca, subject = node.subject(event["device"])
+        well = back.get(event["device"], -1.0) >= event["last"]
+        text = "the NIC's firmware failed%s, %s" % (" and was brought back" if well else "", _often(node, event))
+        found.append(Sign("hca.health", subject, hca, "warn" if well else "fail", "firmware failed", text))
     return found
 
 
@@ -237,12 +236,10 @@ def aer_signs(node: Node) -> List[Sign]:
 def memory_signs(node: Node) -> List[Sign]:
     found = []
     for row in node.health.get("memory") or []:
-        bad, corrected = row.get("uncorrected") or 0, row.get("corrected") or 0
-        if bad:
-            text = "%d errors of memory that ECC could not correct" % bad
-            found.append(Sign("node.memory", row["controller"], None, "fail", str(bad), text))
-        if corrected > MEMORY_A_DAY * max(node.hours, 24) / 24:
-            found.append(Sign("node.memory", row["controller"], None, "warn", str(corrected), "%d corrected errors of memory" % corrected))
+        corrected = row.get("corrected") or 0
+        rows = (("fail", row.get("uncorrected") or 0, "%d errors of memory that ECC could not correct"),
+                ("warn", corrected if corrected > MEMORY_A_DAY * max(node.hours, 24) / 24 else 0, "%d corrected errors of memory"))
+        found += [Sign("node.memory", row["controller"], None, status, str(count), form % count) for status, count, form in rows if count]
     return found
 
 

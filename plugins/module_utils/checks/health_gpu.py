@@ -40,8 +40,7 @@ def gpu_signs(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Sign]
              for pci in gpu["driven"] if pci not in known]
     for row in gpu["gpus"]:
         like = [other for other in gpu["gpus"] if other["name"] == row["name"]]
-        for judge in JUDGES:
-            found += judge(row, like)
+        found += [sign for judge in JUDGES for sign in judge(row, like)]
     return found + _nvlink_signs(facts) + _dcgm_signs(gpu)
 
 
@@ -102,10 +101,9 @@ def _remap(row: Mapping[str, Any], _like: Sequence[Mapping[str, Any]]) -> List[S
 
 def _thermal(row: Mapping[str, Any], _like: Sequence[Mapping[str, Any]]) -> List[Sign]:
     reasons, pci, warm = row.get("held_back") or [], row["pci"], "%s C" % row.get("celsius")
-    if "hw_thermal_slowdown" in reasons:
-        return [_sign("gpu.thermal", pci, "fail", warm, "hardware holds its clocks back for heat at %s" % warm)]
-    if "sw_thermal_slowdown" in reasons:
-        return [_sign("gpu.thermal", pci, "warn", warm, "the driver holds its clocks back for heat at %s" % warm)]
+    for reason, status, who in (("hw_thermal_slowdown", "fail", "hardware"), ("sw_thermal_slowdown", "warn", "the driver")):
+        if reason in reasons:
+            return [_sign("gpu.thermal", pci, status, warm, "%s holds its clocks back for heat at %s" % (who, warm))]
     margin = row.get("margin_celsius")
     limits = (("celsius", "slow_celsius"), ("memory_celsius", "memory_limit_celsius"))
     hot = any(row.get(value) is not None and row.get(limit) is not None and row[value] >= row[limit] > 0 for value, limit in limits)
@@ -171,15 +169,10 @@ def _nvlink_signs(facts: Mapping[str, Any]) -> List[Sign]:
         if gpu.get("nvlinks") is not None:
             kinds.setdefault(str(gpu.get("device_id")), []).append(gpu)
     switched = "Completed" in (((facts.get("gpu_driver") or {}).get("fabricmanager") or {}).get("states") or [])
-    found = []
-    for gpus in kinds.values():
-        best = max(len(gpu["nvlinks"]) for gpu in gpus)
-        for gpu in gpus:
-            up = len(gpu["nvlinks"])
-            if up < best and (up or switched):
-                text = "%d NVLinks are up, %d on others of its kind" % (up, best)
-                found.append(_sign("gpu.nvlink", gpu["pci"], "fail", "%d links" % up, text))
-    return found
+    kept = [(max(len(gpu["nvlinks"]) for gpu in gpus), gpus) for gpus in kinds.values()]
+    rows = [(gpu["pci"], len(gpu["nvlinks"]), best) for best, gpus in kept for gpu in gpus]
+    return [_sign("gpu.nvlink", pci, "fail", "%d links" % up, "%d NVLinks are up, %d on others of its kind" % (up, best))
+            for pci, up, best in rows if up < best and (up or switched)]
 
 
 def _dcgm_signs(gpu: Mapping[str, Any]) -> List[Sign]:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Verdicts on one node: every rail (link, rate, path MTU, GID, firmware), the HCAs in all, and what is left of the plan. Pure."""
+"""Verdicts on one node: every rail (link, rate, path MTU, GID, firmware), its HCAs, how near GPUs are, what is left of the plan. Pure."""
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..areas.network.verdicts import judge_devices, ports_of
 from ..catalogue.drivers import hides_nvswitches
 from ..formats.text import first_of, join_names
-from ..rules.comparisons import Inspection, VerdictSubject, at_least, decided, equal, no_expectation, unreadable, verdict
+from ..observe.affinity import nearest
+from ..rules.comparisons import UNREADABLE, Inspection, VerdictSubject, at_least, decided, equal, no_expectation, unreadable, verdict
 from ..rules.erdma_mode import DEFAULT
 from ..rules.path_mtu import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, roce_gid_index
 from ..spec.match import RailTarget
@@ -14,7 +15,6 @@ from ..spec.model import Spec
 from ..types import NO_DEVICE, Change, Identity, Problem, Verdict
 from .area_verdicts import AREA_VERDICTS
 from .health import judge_health
-from .nearness import judge_nearness
 
 HEALTH = "hca"  # the area of what no area sets
 # What a port of each fabric says in its link_layer file.
@@ -95,16 +95,10 @@ def _link(where: VerdictSubject, spec: Spec, hca: Mapping[str, Any], port: Mappi
     layer = spec.expect.get("link_layer") or LINK_LAYER[spec.fabric]
     return [
         _state(where, port),
-        _floor("port.phys_state", where, "LinkUp", port.get("phys_state"), "physical state"),
+        equal("port.phys_state", where, "LinkUp", port.get("phys_state"), "", "physical state"),
         equal("port.link_layer", where, layer, port.get("link_layer"), "rdma_expect.link_layer", "link layer"),
         _rate(where, spec.expect.get("rate_gbps"), hca, port),
     ]
-
-
-def _floor(check: str, where: VerdictSubject, expected: str, found: Optional[str], what: str) -> Verdict:
-    if found is None:
-        return unreadable(check, where, expected, what)
-    return equal(check, where, expected, found, "", what)
 
 
 def _state(where: VerdictSubject, port: Mapping[str, Any]) -> Verdict:
@@ -112,7 +106,7 @@ def _state(where: VerdictSubject, port: Mapping[str, Any]) -> Verdict:
     if state == "INIT" and port.get("link_layer") == "InfiniBand" and as_int(port.get("sm_lid")) == 0:
         return verdict("port.state", where, "fail", "ACTIVE", "INIT",
                        "no subnet manager: the link is up, but nobody gave the port a LID (sm_lid 0); start opensm or the switch's")
-    return _floor("port.state", where, "ACTIVE", state, "state")
+    return equal("port.state", where, "ACTIVE", state, "", "state")
 
 
 def _rate(where: VerdictSubject, floor: Optional[float], hca: Mapping[str, Any], port: Mapping[str, Any]) -> Verdict:
@@ -155,17 +149,15 @@ def _gid(where: VerdictSubject, spec: Spec, target: RailTarget, hca: Mapping[str
                        "erdma_mode default is iWARP-like: RDMA-CM connects by the address, no GID holds it")
     expected = "RoCE v2 GID with %s" % address.split("/")[0]
     holding = gids_holding(port, address)
-    for entry in holding:
-        if entry.get("type") == "RoCE v2":
-            found = "index %s: %s" % (entry.get("index"), entry.get("gid"))
-            return verdict("rail.gid", where, "pass", expected, found, "GID index %s" % entry.get("index"))
-    if any(entry.get("type") is None for entry in holding):
-        return unreadable("rail.gid", where, expected, "the type of the GID")
+    found = next(("index %s: %s" % (entry.get("index"), entry.get("gid")) for entry in holding if entry.get("type") == "RoCE v2"), None)
     types = ", ".join(str(entry.get("type")) for entry in holding)
-    if holding:
-        return verdict("rail.gid", where, "fail", expected, types, "the address is in the GID table, but only as %s" % types)
     hint = "; eRDMA has it only with compat_mode=Y" if hca.get("driver") == "erdma" else ""
-    return verdict("rail.gid", where, "fail", expected, None, "no GID holds the rail's address: is it on %s?%s" % (target.netdev, hint))
+    return decided(
+        "rail.gid", where,
+        (found, "pass", expected, found, "GID %s" % str(found).partition(":")[0]),
+        (any(entry.get("type") is None for entry in holding), "unknown", expected, None, UNREADABLE % "the type of the GID"),
+        (holding, "fail", expected, types, "the address is in the GID table, but only as %s" % types),
+        (True, "fail", expected, None, "no GID holds the rail's address: is it on %s?%s" % (target.netdev, hint)))
 
 
 def judge_plan(
@@ -218,8 +210,75 @@ def rail_views(seen: Inspection) -> List[Dict[str, Any]]:
 
 def management_address(identity: Identity, facts: Mapping[str, Any]) -> Optional[str]:
     """An IPv4 address of the interface that the node's peers reach it by when no rail has one (InfiniBand without IPoIB)."""
-    for nic in sorted((nic for nic in identity.nics if nic.uplink is not None), key=lambda nic: nic.uplink or 0):
-        for address in netdev_facts(facts, nic.name).get("addresses") or []:
-            if ":" not in address:
-                return str(address.partition("/")[0])
-    return None
+    nics = sorted((nic for nic in identity.nics if nic.uplink is not None), key=lambda nic: nic.uplink or 0)
+    return next((str(address.partition("/")[0]) for nic in nics for address in netdev_facts(facts, nic.name).get("addresses") or []
+                 if ":" not in address), None)
+
+
+# Whether each GPU of a node has a rail that NCCL would reach without the CPU, and each rail such a GPU.
+#
+# NCCL uses GPUDirect RDMA between a GPU and an HCA that are no further apart than NCCL_NET_GDR_LEVEL, PXB unless somebody says otherwise
+# (ncclTopoCheckGdr in its src/graph/paths.cc), and copies through host memory beyond it. Its PHB is what nvidia-smi calls PHB or NODE. A
+# GPU that is far itself may hand its data over NVLink to one that is near (PXN). A GPU that is part of its CPU (Grace) counts the HCAs of
+# that CPU as near (NCCL_NET_GDR_C2C).
+
+LEVEL = "NCCL_NET_GDR_LEVEL"
+PXB = "PXB"  # NCCL's own level
+_STEPS = {"PIX": 1, "PXB": 2, "PHB": 3, "NODE": 3, "SYS": 4}
+_NEARER = ("LOC", "NVL", "NVB", "C2C")  # than any HCA is
+_NUMBERS = {"0": 0, "1": 1, "2": 2, "3": 3, "4": 4, "5": 4}  # of NCCL before 2.5, still read
+
+
+def judge_nearness(seen: Inspection) -> List[Verdict]:
+    """One verdict ``gpu.near`` a node that has GPUs; it warns, since a job may be meant to go through host memory."""
+    if not seen.identity.gpus:
+        return []
+    where = VerdictSubject(seen.node, None, None, "GPUs and rails")
+    variables = ((seen.facts.get("nccl") or {}).get("conf") or {}).get("variables") or {}
+    if variables.get("NCCL_TOPO_FILE"):
+        return [verdict("gpu.near", where, "skipped", None, None, "NCCL takes the distances from NCCL_TOPO_FILE, not from the PCI tree")]
+    rows = seen.facts.get("affinity")
+    if rows is None:
+        return [unreadable("gpu.near", where, PXB, "the PCI tree")]
+    rails = {(where.hca, where.port) for _target, where, _port in ports_of(seen)}
+    rows = [row for row in rows if (row.get("hca"), row.get("port")) in rails]
+    lost = sorted({str(row.get("gpu")) for row in rows if row.get("path") not in _STEPS})
+    if lost:
+        return [unreadable("gpu.near", where, PXB, "how far %s and the rails are apart in the PCI tree" % first_of(lost, 4))]
+    if not rows:
+        return [verdict("gpu.near", where, "skipped", None, None, "no rail of this node is a PCI function")]
+    return [_judged(seen, where, rows, str(variables.get(LEVEL) or PXB))]
+
+
+def _judged(seen: Inspection, where: VerdictSubject, rows: List[Dict[str, Any]], level: str) -> Verdict:
+    allowed = _allowed(level, seen.facts.get("arch"))
+    if allowed is None:
+        return verdict("gpu.near", where, "unknown", None, level, "%s=%s in nccl.conf is no distance that NCCL knows" % (LEVEL, level[:20]))
+    gpus = {gpu: _best(rows, "gpu", gpu) for gpu in sorted({row["gpu"] for row in rows})}
+    rails = {hca: _best(rows, "hca", hca) for hca in sorted({row["hca"] for row in rows})}
+    far = [gpu for gpu, path in gpus.items() if _STEPS[path] > allowed]
+    linked = any(gpu.get("nvlinks") for gpu in seen.facts.get("gpus") or [])
+    if linked and len(far) < len(gpus):
+        far = []
+    far += [hca for hca, path in rails.items() if _STEPS[path] > allowed]
+    if not far:
+        return verdict("gpu.near", where, "pass", level, gpus, "each GPU and each rail has one of the other kind within %s" % level)
+    paths = sorted({{**gpus, **rails}[one] for one in far})
+    words = "%s: nothing of the other kind is nearer than %s, and NCCL uses GPUDirect RDMA up to %s: data goes through host memory" % (
+        first_of(far, 4), " or ".join(paths), level)
+    return verdict("gpu.near", where, "warn", level, gpus, words)
+
+
+def _best(rows: List[Dict[str, Any]], key: str, name: str) -> str:
+    return str(nearest(row["path"] for row in rows if row[key] == name))
+
+
+def _allowed(level: str, arch: Any) -> Optional[int]:
+    """The largest step; None for a word that NCCL does not know."""
+    if level in _NUMBERS:
+        return _NUMBERS[level]
+    word = {"P2C": PXB, "PXN": PXB}.get(level, level)
+    steps = _STEPS.get(word) if word != "NODE" else None
+    if word in _NEARER:
+        return 0
+    return max(steps, _STEPS["PHB"]) if steps is not None and arch == "aarch64" else steps

@@ -65,18 +65,12 @@ def _ports(hcas: List[Dict[str, Any]]) -> str:
 
 def _gids(hcas: List[Dict[str, Any]]) -> str:
     """Of RoCE: at which index the GIDs of version 2 with an IPv4 address are, which is what NCCL_IB_GID_INDEX names."""
-    found: Dict[str, int] = {}
-    without = []
-    for hca in hcas:
-        for port in rows(hca.get("ports")):
-            if port.get("link_layer") != "Ethernet" or port.get("state") != "ACTIVE":
-                continue
-            at = [str(gid.get("index")) for gid in rows(port.get("gids"))
-                  if gid.get("type") == "RoCE v2" and ":ffff:" in str(gid.get("gid"))]
-            for index in at[:1]:
-                found[index] = found.get(index, 0) + 1
-            if not at:
-                without.append("%s/%s" % (hca.get("name"), port.get("number")))
+    ports = [("%s/%s" % (hca.get("name"), port.get("number")), rows(port.get("gids"))) for hca in hcas for port in rows(hca.get("ports"))
+             if port.get("link_layer") == "Ethernet" and port.get("state") == "ACTIVE"]
+    first = {name: next((str(gid.get("index")) for gid in gids if gid.get("type") == "RoCE v2" and ":ffff:" in str(gid.get("gid"))), None)
+             for name, gids in ports}
+    found = Counter(index for index in first.values() if index is not None)
+    without = [name for name, index in first.items() if index is None]
     parts = ["RoCE v2 with an IPv4 address: %s" % ", ".join("index %s on %d" % (index, many) for index, many in sorted(found.items()))
              ] if found else []
     return "; ".join(parts + (["none on %s" % first_of(without, 4)] if without else []))
@@ -91,13 +85,10 @@ def _gpus(gpus: List[Dict[str, Any]], summary: Mapping[str, str]) -> str:
 
 def _links(what: str, devices: List[Dict[str, Any]]) -> str:
     """The slowest link on the way to each, as it runs now."""
-    words = []
-    for device in devices:
-        links = [(link["speed_gts"], link["width"]) for link in rows(mapping(device.get("link")).get("links"))
-                 if isinstance(link.get("speed_gts"), (int, float)) and isinstance(link.get("width"), int)]
-        if links:
-            speed, width = min(links, key=lambda link: link[0] * link[1])
-            words.append("%s GT/s x%d" % (number_text(float(speed)), width))
+    links = [[(link["speed_gts"], link["width"]) for link in rows(mapping(device.get("link")).get("links"))
+              if isinstance(link.get("speed_gts"), (int, float)) and isinstance(link.get("width"), int)] for device in devices]
+    slowest = [min(own, key=lambda link: link[0] * link[1]) for own in links if own]
+    words = ["%s GT/s x%d" % (number_text(float(speed)), width) for speed, width in slowest]
     return "%s %s" % (what, counted(words)) if words else ""
 
 

@@ -5,12 +5,12 @@ from typing import Any, Callable, Dict
 
 from ..errors import RailwrightError
 from ..host.host import Host
+from ..measure.counter_verdicts import watched
 from ..measure.ddp import node
 from ..measure.ddp.launch import share_from
 from ..measure.nccl_tests import job, pairs, readiness, run_directory
 from ..measure.nccl_tests.collect import collect
 from ..measure.nccl_tests.launch import collectives_of
-from ..measure.rail_counters import watched
 from ..observe.identity import observe_identity
 from ..observe.nics import ancestors_connection_address
 from ..prefix.python_env.manifest import steady

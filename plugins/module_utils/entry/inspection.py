@@ -13,7 +13,7 @@ MODULES: Dict[str, Any] = {
     "rdma_bench": (BENCH, "bench"),
 }
 # Modes of rdma_check that need no inventory, and the file of their body.
-ALONE = {"check": "alone", "bundle": "alone", "agent": ".agent.answer"}
+ALONE = {"check": "alone", "bundle": "alone", "agent": ".agent.main"}
 # What sets something on a node goes by Ansible alone. A measurement starts programs that end by themselves, and sets nothing.
 MODES = (
     "plan", "explain", "container", "verdicts", "drift", "cabling", "check", "bundle", "agent", "job", "nodes", "ranks", None,

@@ -6,11 +6,11 @@ from typing import Any, Callable, Dict
 from ..errors import RailwrightError
 from ..host.host import Host
 from ..measure import gdr, perftest_node
+from ..measure.counter_verdicts import watched
 from ..measure.gdr_pairs import Pair
 from ..measure.part_health import inspect_health
 from ..measure.perftest import Limit, Measurement, Options
 from ..measure.ping import ping_probes
-from ..measure.rail_counters import watched
 from ..types import as_dicts
 
 Request = Dict[str, Any]

@@ -23,20 +23,13 @@ _CRC = re.compile(rb"\n=[A-Za-z0-9+/]{4}\s*\Z")
 
 def fingerprints(data: bytes) -> Tuple[str, ...]:
     """Of every primary key, in order, upper case, each once."""
-    found: List[str] = []
-    for tag, body in packets(data):
-        value = _fingerprint(body) if tag == PRIMARY else None
-        if value is not None and value not in found:
-            found.append(value)
-    return tuple(found)
+    values = [_fingerprint(body) for tag, body in packets(data) if tag == PRIMARY]
+    return tuple(dict.fromkeys(value for value in values if value is not None))
 
 
 def packets(data: bytes) -> List[Tuple[int, bytes]]:
     """Tag and content of every packet, from armour (one block or several) or from the binary form; up to the first that is broken."""
-    found: List[Tuple[int, bytes]] = []
-    for binary in _dearmoured(data):
-        found.extend((tag, binary[start:end]) for tag, start, end in _walk(binary))
-    return found
+    return [(tag, binary[start:end]) for binary in _dearmoured(data) for tag, start, end in _walk(binary)]
 
 
 def extract(data: bytes, fingerprint: str) -> Optional[str]:

@@ -6,6 +6,7 @@ truncated or overwritten file gives None, not half a value that a check could be
 """
 
 import re
+from functools import partial
 from typing import Dict, List, Optional, Pattern, Set, Tuple, Union
 
 from .outside import is_digits
@@ -46,9 +47,9 @@ def _of_form(pattern: Pattern[str], text: Optional[str]) -> Optional[str]:
     return stripped if pattern.match(stripped) else None
 
 
-def token(text: Optional[str]) -> Optional[str]:
-    """One line of printable ASCII (fw_ver, board_id, hca_type …)."""
-    return _of_form(_TOKEN, text)
+token = partial(_of_form, _TOKEN)  # one line of printable ASCII (fw_ver, board_id, hca_type …)
+guid, gid = partial(_of_form, _GUID), partial(_of_form, _GID)
+hex_text = partial(_of_form, _HEX)  # a hexadecimal number as the kernel prints it (cap_mask, vendor, device)
 
 
 def enum_text(text: Optional[str]) -> Optional[str]:
@@ -65,25 +66,12 @@ def rate_gbps(text: Optional[str]) -> Optional[Union[int, float]]:
     return int(found.group(1)) if found.group(2) is None else float(found.group(1) + found.group(2))
 
 
-def guid(text: Optional[str]) -> Optional[str]:
-    return _of_form(_GUID, text)
-
-
-def gid(text: Optional[str]) -> Optional[str]:
-    return _of_form(_GID, text)
-
-
 def integer(text: Optional[str]) -> Optional[int]:
     """Decimal, or hexadecimal with 0x: the kernel prints LIDs one way or the other."""
     stripped = (text or "").strip()
     if _HEX.match(stripped):
         return int(stripped, 16)
     return int(stripped) if _DECIMAL.match(stripped) else None
-
-
-def hex_text(text: Optional[str]) -> Optional[str]:
-    """A hexadecimal number as the kernel prints it (cap_mask, vendor, device)."""
-    return _of_form(_HEX, text)
 
 
 def pci_address(text: Optional[str]) -> Optional[str]:

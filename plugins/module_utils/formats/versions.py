@@ -70,8 +70,8 @@ def _sign(number: int) -> int:
 def _compare_debian(one: str, other: str) -> int:
     """deb-version(7): epoch, upstream version, revision."""
     (epoch, rest), (other_epoch, other_rest) = _split_epoch(one), _split_epoch(other)
-    upstream, _dash, revision = rest.rpartition("-") if "-" in rest else (rest, "", "0")
-    other_upstream, _dash, other_revision = other_rest.rpartition("-") if "-" in other_rest else (other_rest, "", "0")
+    (upstream, _dash, revision), (other_upstream, _dash, other_revision) = (
+        text.rpartition("-") if "-" in text else (text, "", "0") for text in (rest, other_rest))
     return (_sign((epoch or 0) - (other_epoch or 0)) or _compare_keys(_debian_key(upstream), _debian_key(other_upstream), END)
             or _compare_keys(_debian_key(revision), _debian_key(other_revision), END))
 

@@ -162,11 +162,9 @@ class Host(Writer):
 
     def which(self, tool: str) -> Optional[str]:
         """The node's own path of a tool; sbin is searched for ordinary users too."""
-        for directory in SEARCH_PATH.split(":"):
-            full = directory + "/" + tool
-            if self._asked(lambda path: os.access(path, os.X_OK), full):  # a captured tree may hold a loop of links
-                return full
-        return None
+        paths = ("%s/%s" % (directory, tool) for directory in SEARCH_PATH.split(":"))
+        # Asked: a captured tree may hold a loop of links.
+        return next((path for path in paths if self._asked(lambda full: os.access(full, os.X_OK), path)), None)
 
     def once(self, name: str, make: Callable[[], Made]) -> Made:
         """What ``make`` gives: what is read of a node and costs much to parse. ``InspectedHost`` makes each name once."""

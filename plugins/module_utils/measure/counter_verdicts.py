@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the counters say of a lossless fabric while traffic ran: lost packets, pauses, storms, congestion marks. Pure.
+"""What the counters say of a lossless fabric while traffic ran: lost packets, pauses, storms, congestion marks.
 
 The settings of the chain (``qos_chain.py``) are what a host was told; these verdicts are what became of real traffic.
 Only growth between two snapshots is judged. A counter that the driver lacks is never a pass: its verdict is unknown, or
@@ -13,8 +13,11 @@ rxe_resp.c and rxe_comp.c; SONiC's PFC watchdog.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..observe.traffic_counters import ETHTOOL, Watched
-from ..rules.comparisons import VerdictSubject, unreadable, verdict
+from ..errors import RailwrightError
+from ..formats import sysfs_values
+from ..host.host import Host
+from ..observe.traffic_counters import ETHTOOL, Watched, snapshot
+from ..rules.comparisons import UNREADABLE, VerdictSubject, decided, verdict
 from ..types import Verdict
 
 # Must not grow while traffic runs on a healthy fabric: link and packet integrity, and retransmission
@@ -95,28 +98,23 @@ def judge_deltas(
     ``faults``: without ``SEQUENCE`` where ``qos.lossless`` judges lost packets, since one fault is one verdict.
     """
     verdicts = []
+    found = growth(before, after)
     for check, names, status in (("port.errors", faults, "fail"), ("port.discards", SUSPECT, "warn")):
-        found = growth(before, after)
         grown = [(name, found.by[name]) for name in names if found.by.get(name)]
         readable = [name for name in names if name in found.by]
-        backwards = [name for name in names if name in found.backwards]
-        if not any(name in before for name in names):
-            verdicts.append(verdict(check, where, "skipped", None, None, "the driver has none of these counters"))
-        elif not readable and not backwards:
-            verdicts.append(unreadable(check, where, "no growth", "no error counter of the port"))
-        elif grown:
-            text = _grown(grown)
-            why = _only_reordered(grown, found)
-            verdicts.append(verdict(check, where, status if why is None else "warn", "no growth", text,
-                                    "grew during the test: %s%s%s" % (text, "; " + why if why is not None else "", _backwards(backwards))))
-        elif backwards:
-            verdicts.append(verdict(check, where, "unknown", "no growth", None, _backwards(backwards).lstrip("; ")))
-        else:
-            left = [name for name in names if name in before and name not in readable]
-            message = "read %d, none grew%s" % (len(readable), "; could not be read: " + _list(left) if left else "")
-            still = any(name in found.by for name in MOVED) and not any(found.by.get(name) for name in MOVED)
-            verdicts.append(verdict(check, where, "unknown", "no growth", None, "no packet went over the port: " + message) if still else
-                            verdict(check, where, "pass", "no growth", "no growth", message))
+        backwards = _backwards([name for name in names if name in found.backwards])
+        text, why = _grown(grown), _only_reordered(grown, found)
+        left = [name for name in names if name in before and name not in readable]
+        message = "read %d, none grew%s" % (len(readable), "; could not be read: " + _list(left) if left else "")
+        verdicts.append(decided(
+            check, where,
+            (not any(name in before for name in names), "skipped", None, None, "the driver has none of these counters"),
+            (not readable and not backwards, "unknown", "no growth", None, UNREADABLE % "no error counter of the port"),
+            (grown, status if why is None else "warn", "no growth", text,
+             "grew during the test: %s%s%s" % (text, "; " + why if why is not None else "", backwards)),
+            (backwards, "unknown", "no growth", None, backwards.lstrip("; ")),
+            (_still(found), "unknown", "no growth", None, "no packet went over the port: " + message),
+            (True, "pass", "no growth", "no growth", message)))
     return verdicts
 
 
@@ -182,23 +180,25 @@ def _lossless(where: VerdictSubject, port: Watched, peer: str, lossless: Sequenc
             if grown.by.get(DISCARDED):
                 unclear.append(("%s of %s" % (DISCARDED, netdev), grown.by[DISCARDED]))
     expected = "no packet lost" if port.soft else "no packet lost on priority %s" % _list(lossless)
-    if lost:
-        # Soft-RoCE rides a network that may drop: slower, but nobody promised otherwise.
+    if lost:  # Soft-RoCE rides a network that may drop: slower, but nobody promised otherwise.
         message = "%s: grew while traffic ran" % "; ".join(dict.fromkeys(why)) if why else "retransmissions grew while traffic ran"
         order = None if port.soft or unclear else _only_reordered(lost, hca)
         message += ("; " + order if order is not None else "") + _backwards(backwards)
         return verdict(LOSSLESS, where, "warn" if port.soft or order is not None else "fail", expected, _grown(lost + unclear), message)
-    if unclear:
-        return verdict(LOSSLESS, where, "warn", expected, _grown(unclear), "packets were dropped, and nothing tells on which priority")
-    if backwards:
-        return verdict(LOSSLESS, where, "unknown", expected, None, _backwards(backwards).lstrip("; "))
     judged = [name for name in names if name in hca.by]
-    if not judged:
-        return verdict(LOSSLESS, where, "unknown", expected, None, "the driver has no counter of lost packets that can be read")
-    if any(name in hca.by for name in MOVED) and not any(hca.by.get(name) for name in MOVED):
-        return verdict(LOSSLESS, where, "unknown", expected, None, "no packet went over the port: there was nothing to lose")
     message = "read %d counters of lost packets, none grew in %.0f s" % (len(judged), found.seconds)
-    return verdict(LOSSLESS, where, "pass", expected, "none lost", message + ("; left out: " + "; ".join(left) if left else ""))
+    return decided(
+        LOSSLESS, where,
+        (unclear, "warn", expected, _grown(unclear), "packets were dropped, and nothing tells on which priority"),
+        (backwards, "unknown", expected, None, _backwards(backwards).lstrip("; ")),
+        (not judged, "unknown", expected, None, "the driver has no counter of lost packets that can be read"),
+        (_still(hca), "unknown", expected, None, "no packet went over the port: there was nothing to lose"),
+        (True, "pass", expected, "none lost", message + ("; left out: " + "; ".join(left) if left else "")))
+
+
+def _still(hca: Growth) -> bool:
+    """Packets are counted, and none was."""
+    return any(name in hca.by for name in MOVED) and not any(hca.by.get(name) for name in MOVED)
 
 
 def _pause(where: VerdictSubject, lossless: Sequence[int], grown: Growth, missing: str) -> Verdict:
@@ -211,20 +211,17 @@ def _pause(where: VerdictSubject, lossless: Sequence[int], grown: Growth, missin
     text = "; ".join("%s received %s, sent %s" % (_place(place), _figure(pauses[place][0]), _figure(pauses[place][1])) for place in shown)
     sent = [_place(place) for place in places if place not in own and pauses[place][1]]
     received = [_place(place) for place in places if place not in own and pauses[place][0]]
-    backwards = [name for name in grown.backwards if name.endswith("_pause")]
-    if sent:
-        message = "this NIC pauses %s, which the profile lets drop" % ", ".join(sent)
-        return verdict(PAUSE, where, "fail", expected, text, message + _backwards(backwards))
-    if received:
-        message = "the switch (or the peer) pauses %s, which the profile lets drop" % ", ".join(received)
-        return verdict(PAUSE, where, "warn", expected, text, message + _backwards(backwards))
-    if backwards:
-        return verdict(PAUSE, where, "unknown", expected, None, _backwards(backwards).lstrip("; "))
+    backwards = _backwards([name for name in grown.backwards if name.endswith("_pause")])
     dark = [place for place in own if None in pauses[place]]
-    if dark:
-        why = missing or "mlx5 counts pauses only where PFC is on"
-        return verdict(PAUSE, where, "unknown", expected, text or None, "no counter of pauses on priority %s (%s)" % (", ".join(dark), why))
-    return verdict(PAUSE, where, "pass", expected, text, "pauses on the lossless priority are how nothing gets lost")
+    return decided(
+        PAUSE, where,
+        (sent, "fail", expected, text, "this NIC pauses %s, which the profile lets drop%s" % (", ".join(sent), backwards)),
+        (received, "warn", expected, text, "the switch (or the peer) pauses %s, which the profile lets drop%s" % (
+            ", ".join(received), backwards)),
+        (backwards, "unknown", expected, None, backwards.lstrip("; ")),
+        (dark, "unknown", expected, text or None, "no counter of pauses on priority %s (%s)" % (
+            ", ".join(dark), missing or "mlx5 counts pauses only where PFC is on")),
+        (True, "pass", expected, text, "pauses on the lossless priority are how nothing gets lost"))
 
 
 def _storm(where: VerdictSubject, lossless: Sequence[int], grown: Growth, missing: str, seconds: float) -> Verdict:
@@ -246,22 +243,21 @@ def _storm(where: VerdictSubject, lossless: Sequence[int], grown: Growth, missin
                 text = "%s: %.0f ms in at most %d pauses" % (worst[-1][1], paused / 1000.0, ends + 1)
                 return verdict(STORM, where, "fail", expected, text, "one pause was %.0f ms or longer; %s" % (
                     paused / 1000.0 / (ends + 1), STORM_SOURCE))
-    if grown.by.get(STORM_WARNING):
-        return verdict(STORM, where, "warn", expected, _grown([(STORM_WARNING, grown.by[STORM_WARNING])]),
-                       "the NIC paused the switch for long: it does not take in what comes (PCIe, memory, page faults)")
     share, place = max(worst) if worst else (0.0, "")
-    if share >= PAUSED_SHARE:
-        return verdict(STORM, where, "warn", "paused below %.0f %% of the time" % (100 * PAUSED_SHARE), "%s %.1f %%" % (place, 100 * share),
-                       "paused for %.1f %% of %.0f s" % (100 * share, seconds))
-    backwards = [name for name in grown.backwards if "pause_" in name]
-    if backwards:
-        return verdict(STORM, where, "unknown", expected, None, _backwards(backwards).lstrip("; "))
+    backwards = _backwards([name for name in grown.backwards if "pause_" in name]).lstrip("; ")
     dark = [str(priority) for priority in lossless if "rx_prio%d_pause_duration" % priority not in grown.by]
-    if dark or seconds <= 0:
-        why = "no duration of pauses on priority %s (%s)" % (", ".join(dark), missing or "mlx5 counts them only where PFC is on")
-        return verdict(STORM, where, "unknown", expected, None, why if dark else "the time between the snapshots is not known")
     left = "" if STORM_ERROR in grown.by else "; left out: the driver has no counter of storms"
-    return verdict(STORM, where, "pass", expected, "paused %.2f %% of the time at most" % (100 * share), "over %.0f s%s" % (seconds, left))
+    return decided(
+        STORM, where,
+        (grown.by.get(STORM_WARNING), "warn", expected, _grown([(STORM_WARNING, grown.by.get(STORM_WARNING, 0))]),
+         "the NIC paused the switch for long: it does not take in what comes (PCIe, memory, page faults)"),
+        (share >= PAUSED_SHARE, "warn", "paused below %.0f %% of the time" % (100 * PAUSED_SHARE), "%s %.1f %%" % (place, 100 * share),
+         "paused for %.1f %% of %.0f s" % (100 * share, seconds)),
+        (backwards, "unknown", expected, None, backwards),
+        (dark, "unknown", expected, None, "no duration of pauses on priority %s (%s)" % (
+            ", ".join(dark), missing or "mlx5 counts them only where PFC is on")),
+        (seconds <= 0, "unknown", expected, None, "the time between the snapshots is not known"),
+        (True, "pass", expected, "paused %.2f %% of the time at most" % (100 * share), "over %.0f s%s" % (seconds, left)))
 
 
 def _cnp(where: VerdictSubject, hca: Growth) -> Verdict:
@@ -270,20 +266,17 @@ def _cnp(where: VerdictSubject, hca: Growth) -> Verdict:
     marked, sent, handled, ignored = (hca.by.get(name) for name in CONGESTION)
     text = "%s marked, %s CNPs sent, %s handled, %s ignored" % tuple(_figure(hca.by.get(name)) for name in CONGESTION)
     backwards = _backwards([name for name in hca.backwards if name in CONGESTION])
-    if ignored:
-        return verdict(CNP, where, "fail", expected, text,
-                       "CNPs came and were ignored: ECN is off on this NIC as reaction point (roce_rp)" + backwards)
-    if marked and sent == 0:
-        return verdict(CNP, where, "fail", expected, text,
-                       "packets came marked and no CNP was sent: ECN is off on this NIC as notification point (roce_np)" + backwards)
-    if backwards:
-        return verdict(CNP, where, "unknown", expected, None, backwards.lstrip("; "))
-    if marked == 0 and handled == 0:  # Broadcom's driver does not count what it ignores
-        return verdict(CNP, where, "skipped", None, text, "nothing was marked while traffic ran: no congestion to answer")
     dark = [name for name in CONGESTION if name not in hca.by]
-    if dark:
-        return verdict(CNP, where, "unknown", expected, None, "the driver does not tell %s" % ", ".join(dark))
-    return verdict(CNP, where, "pass", expected, text, "marks and CNPs were answered")
+    return decided(
+        CNP, where,
+        (ignored, "fail", expected, text, "CNPs came and were ignored: ECN is off on this NIC as reaction point (roce_rp)" + backwards),
+        (marked and sent == 0, "fail", expected, text,
+         "packets came marked and no CNP was sent: ECN is off on this NIC as notification point (roce_np)" + backwards),
+        (backwards, "unknown", expected, None, backwards.lstrip("; ")),
+        # Broadcom's driver does not count what it ignores.
+        (marked == 0 and handled == 0, "skipped", None, text, "nothing was marked while traffic ran: no congestion to answer"),
+        (dark, "unknown", expected, None, "the driver does not tell %s" % ", ".join(dark)),
+        (True, "pass", expected, text, "marks and CNPs were answered"))
 
 
 def _ecn(where: VerdictSubject, hca: Growth) -> Verdict:
@@ -326,3 +319,53 @@ def _backwards(names: Sequence[str]) -> str:
 
 def _list(values: Sequence[Any]) -> str:
     return ", ".join(map(str, values))
+
+
+# Kept in a file of root's before the traffic, and judged by how they grew.
+
+COUNTERS = tuple(dict.fromkeys(FAULTS + SUSPECT + NAMES))
+
+
+def watched(ports: Sequence[Mapping[str, Any]]) -> List[Watched]:
+    """As the controller names them."""
+    return [Watched(**dict(port, netdevs=tuple(port["netdevs"]))) for port in ports]
+
+
+def check_port(port: Watched) -> None:
+    """Names become paths and words of a command line here."""
+    for name in (port.hca,) + port.netdevs:
+        if not sysfs_values.is_name(name):
+            raise RailwrightError("%r is no name of an RDMA device or of its interface" % name)
+
+
+def counters_before(host: Host, ports: Sequence[Watched]) -> Dict[str, Any]:
+    for port in ports:
+        check_port(port)
+    return {_key(port): snapshot(host, port, COUNTERS) for port in ports}
+
+
+def judge_growth(
+    host: Host, node: str, peer: str, ports: Sequence[Watched], baseline: Mapping[str, Any], lossless: Sequence[int], why_not: Optional[str]
+) -> Tuple[List[Verdict], List[Dict[str, Any]]]:
+    """``baseline``: what was taken before, kept in a file and of any form; ``lossless``: the priorities of the site's QoS profile;
+    ``why_not``: why there is nothing to hold the traffic against."""
+    verdicts: List[Verdict] = []
+    grown: List[Dict[str, Any]] = []
+    for port in ports:
+        check_port(port)
+        before = baseline.get(_key(port))
+        where = VerdictSubject(node, port.hca, port.port, "%s with %s" % (port.rail, peer))
+        if not isinstance(before, dict) or not isinstance(before.get("hca"), dict):
+            verdicts.append(verdict("port.errors", where, "unknown", "no growth", None, "its counters were not read before the traffic"))
+            continue
+        after = snapshot(host, port, COUNTERS)
+        verdicts.extend(judge_deltas(where, before["hca"], after["hca"], FAULTS if why_not is not None else LINK))
+        found = traffic(before, after)
+        grown.append(figures(port, peer, found))
+        verdicts += judge_traffic(where, port, peer, lossless, found) if why_not is None else [
+            verdict(LOSSLESS, where, "skipped", None, None, why_not)]
+    return verdicts, grown
+
+
+def _key(port: Watched) -> str:
+    return "%s/%d" % (port.hca, port.port)

@@ -10,14 +10,14 @@ import signal
 from typing import Any, List, Optional, Sequence
 
 from ..host.host import Host
+from ..observe.nics import listening
 from ..observe.processes import start_time
-from ..observe.tcp_ports import listening
 from ..rules.comparisons import VerdictSubject, number_text, verdict
 from ..rules.gpudirect import DMABUF
 from ..types import Verdict
 from .gdr_pairs import Pair
 from .perftest import TOOLS, Limit, Measurement, Options, figure, reason
-from .perftest_node import RUN_DIR, Server, command, is_alive, wait_listening
+from .perftest_node import RUN_DIR, TAKEN, Server, command, is_alive, wait_listening
 
 CHECK = "gpudirect.traffic"
 KEY = "gpudirect_min_bandwidth_gbps"
@@ -71,7 +71,7 @@ def _pair(host: Host, test: Measurement, tool: str, options: Options) -> Any:
     """(figure, "") or (None, why)."""
     port = test.tcp_port
     if port in listening(host):
-        return None, "TCP port %d is in use on this node; set validate_port to a free range" % port
+        return None, TAKEN % port
     log = "%s/gdr-%d.log" % (RUN_DIR, port)
     host.write(log, "", 0o600)  # also makes the directory
     argv = ["timeout", "-k", "5", str(options.timeout * 2)] + command(host, test, options, tool)

@@ -35,18 +35,17 @@ def inspect_health(host: Host, diag: bool) -> Dict[str, Any]:
 def gpu_health(host: Host) -> Optional[List[Dict[str, Any]]]:
     """One row a GPU; what its driver does not tell is None. None as a whole where nvidia-smi does not answer."""
     answer = host.run(QUERY, SMI_SECONDS)
-    found: List[Dict[str, Any]] = []
-    for index, gpu in enumerate(gpus_of(answer.out) if answer.ok else []):
-        held = gpu["held_back"]
-        found.append({
-            **{name: gpu[name] for name in ("celsius", "margin_celsius", "hw_thermal_us", "sw_thermal_us")},
-            "index": index, "uuid": str(gpu["uuid"]), "name": str(gpu["name"]),
-            "serial": gpu["serial"] if whole(gpu["serial"]) else None,  # 0: none
-            "hw_thermal": None if held is None else int("hw_thermal_slowdown" in held),
-            "sw_thermal": None if held is None else int("sw_thermal_slowdown" in held),
-            "uncorrected": gpu["volatile_uncorrected"], "corrected": gpu["volatile_corrected"],
-        })
-    return found or None
+    return [{
+        **{name: gpu[name] for name in ("celsius", "margin_celsius", "hw_thermal_us", "sw_thermal_us")},
+        "hw_thermal": _held(gpu, "hw_thermal_slowdown"), "sw_thermal": _held(gpu, "sw_thermal_slowdown"),
+        "index": index, "uuid": str(gpu["uuid"]), "name": str(gpu["name"]),
+        "serial": gpu["serial"] if whole(gpu["serial"]) else None,  # 0: none
+        "uncorrected": gpu["volatile_uncorrected"], "corrected": gpu["volatile_corrected"],
+    } for index, gpu in enumerate(gpus_of(answer.out) if answer.ok else [])] or None
+
+
+def _held(gpu: Mapping[str, Any], reason: str) -> Optional[int]:
+    return None if gpu["held_back"] is None else int(reason in gpu["held_back"])
 
 
 def vpd_serial(vpd: bytes) -> Optional[str]:
@@ -82,13 +81,9 @@ def diag_results(text: str) -> List[Dict[str, Any]]:
     whole_document = json_object(text[max(text.find("{"), 0):]) or {}
     root = mapping(whole_document.get("DCGM Diagnostic") or whole_document.get("DCGM GPU Diagnostic"))
     serials = _serials(whole_document, root)
-    found: List[Dict[str, Any]] = []
-    for category in rows(root.get("test_categories")):
-        for test in rows(category.get("tests")):
-            for result in rows(test.get("results")) or rows([test.get("test_summary")]):
-                for gpu in _gpus(result):
-                    found.append({"test": one_line(str(test.get("name")), 100), "gpu": gpu, "serial": serials.get(gpu), **_said(result)})
-    return found[:RESULTS]
+    tests = [test for category in rows(root.get("test_categories")) for test in rows(category.get("tests"))]
+    return [{"test": one_line(str(test.get("name")), 100), "gpu": gpu, "serial": serials.get(gpu), **_said(result)} for test in tests
+            for result in rows(test.get("results")) or rows([test.get("test_summary")]) for gpu in _gpus(result)][:RESULTS]
 
 
 def _serials(document: Mapping[str, Any], root: Mapping[str, Any]) -> Dict[Optional[int], str]:

@@ -6,10 +6,11 @@ the table's header names its columns; ``--out_json`` of 4.5 writes keys without 
 which is no JSON, so the table is always there to fall back on.
 """
 
+import contextlib
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..formats.outside import mapping, read_json
+from ..formats.outside import json_value, mapping
 from ..formats.outside import number as number_of
 from ..rules.comparisons import VerdictSubject, at_least, at_most, number_text, verdict
 from ..types import Verdict
@@ -194,31 +195,16 @@ def parse_table(text: str) -> Dict[str, float]:
         if line.lstrip().startswith("#bytes"):
             columns = HEADER.findall(line)
             continue
-        values = _numbers(line)
-        if columns and values is not None and len(values) == len(columns):
-            row = dict(zip(columns, values))
+        fields = line.split()
+        if columns and len(fields) == len(columns):
+            with contextlib.suppress(ValueError):
+                row = dict(zip(columns, map(float, fields)))
     return row
-
-
-def _numbers(line: str) -> Optional[List[float]]:
-    fields = line.split()
-    if not fields:
-        return None
-    try:
-        return [float(field) for field in fields]
-    except ValueError:
-        return None
 
 
 def parse_json(text: Optional[str], name: str) -> Optional[float]:
     """The judged figure of a JSON report; None for what is no JSON (perftest 4.5) or lacks it."""
-    if not text:
-        return None
-    try:
-        report = mapping(read_json(text))
-    except ValueError:
-        return None
-    value = mapping(report.get("results")).get(JSON_KEY[name])
+    value = mapping(mapping(json_value(text)).get("results")).get(JSON_KEY[name])
     return None if isinstance(value, str) else number_of(value)
 
 

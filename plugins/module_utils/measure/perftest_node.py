@@ -17,13 +17,13 @@ from ..errors import RailwrightError
 from ..formats.outside import is_digits, json_object, list_or_empty, mapping, rows, whole
 from ..formats.text import last_line
 from ..host.host import Host
+from ..observe.nics import listening
 from ..observe.processes import start_time
-from ..observe.tcp_ports import listening
 from ..observe.traffic_counters import Watched
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
+from .counter_verdicts import counters_before, judge_growth
 from .perftest import TOGETHER, TOOLS, Limit, Measurement, Options, arguments, figure, judge_figure, life_time, reason, stalled, where_of
-from .rail_counters import counters_before, judge_growth
 
 RUN_DIR = "/run/railwright"
 RECORD = RUN_DIR + "/perftest.json"
@@ -33,6 +33,7 @@ LOG_LIMIT = 256 * 1024  # bytes of what a client says
 CM_SETTLE_S = 3.0  # a listener of RDMA-CM is in no table of /proc: a server that is alive after this has one
 EACH = ("-Q", "1")  # every message completes: by the hundred, as is perftest's way, a second of a slow link is a handful of steps
 DEVICE = re.compile(r"^[A-Za-z0-9_.\-]{1,64}$")
+TAKEN = "TCP port %d is in use on this node; set validate_port to a free range"
 
 
 class Server(NamedTuple):
@@ -117,9 +118,7 @@ def _spawn(host: Host, argv: List[str], log: str, record: Dict[str, Any]) -> Ser
 def _why_not(host: Host, test: Measurement, taken: Sequence[int]) -> Optional[str]:
     if host.which(TOOLS[test.name]) is None:
         return "%s is not installed" % TOOLS[test.name]
-    if test.tcp_port in taken:
-        return "TCP port %d is in use on this node; set validate_port to a free range" % test.tcp_port
-    return None
+    return TAKEN % test.tcp_port if test.tcp_port in taken else None
 
 
 def _not_started(node: str, peer: str, test: Measurement, why: str) -> Verdict:
@@ -268,9 +267,7 @@ def _option(argv: List[str], name: str) -> str:
 
 def is_ours(host: Host, server: Server) -> bool:
     text = host.read("/proc/%d/cmdline" % server.pid)
-    if not text or not server.started:
-        return False
-    return text.rstrip("\0").split("\0") == server.argv and start_time(host, server.pid) == server.started
+    return bool(text) and str(text).rstrip("\0").split("\0") == server.argv and is_alive(host, server)
 
 
 def is_alive(host: Host, server: Server) -> bool:

@@ -46,21 +46,16 @@ def _holders(rail: Mapping[str, Any], answers: Mapping[str, Any], doubted: Seque
 
 def dad_failed(host: Host) -> List[Tuple[str, str]]:
     """(interface, address) of the IPv6 addresses that the kernel found in use elsewhere: they are set and never used."""
-    found: List[Tuple[str, str]] = []
-    for link in rows(json_value(host.run(("ip", "-j", "-6", "addr", "show"), 10.0).out)):
-        found += [(str(link.get("ifname")), str(item.get("local"))) for item in rows(link.get("addr_info")) if item.get("dadfailed")]
-    return found
+    links = rows(json_value(host.run(("ip", "-j", "-6", "addr", "show"), 10.0).out))
+    return [(str(link.get("ifname")), str(item.get("local"))) for link in links for item in rows(link.get("addr_info"))
+            if item.get("dadfailed")]
 
 
 def _probe(host: Host, ping: Optional[str], probe: Probe, count: int, wait: int) -> Dict[str, Any]:
     full_size = payload(probe["mtu"], probe["address"])
     least = payload(ETHERNET_MTU, probe["address"])
-    full: Optional[bool] = None
-    small: Optional[bool] = None
-    if ping is not None:
-        full = _answers(host, ping, probe, full_size, count, wait)
-        if full is False and least < full_size:
-            small = _answers(host, ping, probe, least, count, wait)
+    full = _answers(host, ping, probe, full_size, count, wait) if ping is not None else None
+    small = _answers(host, ping, probe, least, count, wait) if ping is not None and full is False and least < full_size else None
     device, why = _route(host, probe)
     found: Dict[str, Any] = {"full": full, "small": small, "device": device, "no_route": why, "heard": {}}
     return found if ping is not None else dict(found, why=NO_PING)

@@ -10,7 +10,7 @@ address, so that an answer over another rail is none.
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..rules.comparisons import VerdictSubject, verdict
+from ..rules.comparisons import VerdictSubject, decided
 from ..types import Verdict
 
 HEADERS = {4: 28, 6: 48}  # IP header and ICMP header
@@ -80,14 +80,11 @@ def judge_probe(node: str, ping: Mapping[str, Any], cause: Optional[str] = None,
     size = payload(ping["mtu"], ping["address"])
     least = min(size, payload(ETHERNET_MTU, ping["address"]))
     expected = "%d bytes unfragmented" % size
-    if ping["full"]:
-        return verdict("ping.mtu", where, "pass", expected, expected, "%s answers at MTU %d" % (ping["address"], ping["mtu"]))
-    if ping["full"] is None:
-        return verdict("ping.mtu", where, "unknown", expected, None, ping.get("why") or "ping could not be run on this node")
-    if ping["small"]:
-        return verdict("ping.mtu", where, "fail", expected, "%d bytes" % least,
-                       "%s answers at %d bytes but not at MTU %d: something on the way has a smaller MTU" % (
-                           ping["address"], least, ping["mtu"]))
-    if cause is not None:
-        return verdict("ping.mtu", where, "unknown", expected, "no answer", "not judged: " + cause)
-    return verdict("ping.mtu", where, "fail", expected, "no answer", "%s does not answer at any size%s" % (ping["address"], hint))
+    return decided(
+        "ping.mtu", where,
+        (ping["full"], "pass", expected, expected, "%s answers at MTU %d" % (ping["address"], ping["mtu"])),
+        (ping["full"] is None, "unknown", expected, None, ping.get("why") or "ping could not be run on this node"),
+        (ping["small"], "fail", expected, "%d bytes" % least, "%s answers at %d bytes but not at MTU %d: something on the way has a "
+         "smaller MTU" % (ping["address"], least, ping["mtu"])),
+        (cause is not None, "unknown", expected, "no answer", "not judged: %s" % cause),
+        (True, "fail", expected, "no answer", "%s does not answer at any size%s" % (ping["address"], hint)))

@@ -8,6 +8,7 @@ and a downstream port for each device below it, so two devices of one switch hav
 sysfs says it without a driver. Where the driver's own tool is there, ``topo_matrix`` reads what that says, for comparison.
 """
 
+import itertools
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -67,15 +68,16 @@ def pci_place(host: Host, address: Optional[str]) -> Place:
     return Place(tuple(parts[:-1]), integer(host.read(PCI_DEVICES + known + "/numa_node", 4096)))
 
 
+def shared_bridges(one: Place, other: Place) -> int:
+    """How many bridges the ways to two functions have in common."""
+    return len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(one.bridges, other.bridges))))
+
+
 def path_class(one: Place, other: Place, *, single_node: bool = False) -> Optional[str]:
     """The class of the way between two functions; ``single_node``: the machine has no second NUMA node that a device could be at."""
     if not one.bridges or not other.bridges:
         return None
-    shared = 0
-    for mine, theirs in zip(one.bridges, other.bridges):
-        if mine != theirs:
-            break
-        shared += 1
+    shared = shared_bridges(one, other)
     if shared > 1:
         # what is left on each side is the switch's port to that device; more of it is another switch
         return "PIX" if max(len(one.bridges), len(other.bridges)) - shared <= 1 else "PXB"
@@ -105,18 +107,16 @@ def topo_matrix(text: str) -> Optional[Dict[Tuple[int, str], str]]:
     head = next((at for at, words in enumerate(lines) if words and words[0] == "GPU0" and not _is_cell(words[1:2])), None)
     if head is None:
         return None
-    columns = lines[head][:next((at for at, word in enumerate(lines[head]) if word in _HEAD_END), len(lines[head]))]
+    columns = list(itertools.takewhile(lambda word: word not in _HEAD_END, lines[head]))
     found: Dict[Tuple[int, str], str] = {}
-    for words in lines[head + 1:]:
-        gpu = _GPU.match(words[0]) if words else None
+    for gpu, words in ((_GPU.match(words[0]), words) for words in lines[head + 1:] if words):
+        cells = words[1:1 + len(columns)]
         if gpu is None:
             continue
-        cells = words[1:1 + len(columns)]
         if len(cells) < len(columns) or not all(_is_cell([cell]) for cell in cells):
             return None  # a row that was cut off, or words that this tool does not print: half of a matrix is none
-        for column, cell in zip(columns, cells):
-            if not _GPU.match(column):
-                found[(int(gpu.group(1)), names.get(column, column))] = cell
+        found.update(((int(gpu.group(1)), names.get(column, column)), cell) for column, cell in zip(columns, cells)
+                     if not _GPU.match(column))
     return found
 
 

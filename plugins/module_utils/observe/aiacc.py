@@ -46,8 +46,8 @@ class AiaccState(NamedTuple):
 def observe_aiacc(host: Host, identity: Identity, places: Optional[Places] = None) -> AiaccState:
     packages = query_packages(host, identity, (PACKAGE, DEEPNCCL)) or {}
     there = host.exists(PATH)
-    deep = Deep(packages.get(DEEPNCCL), tuple("%s/%s" % (LIBRARIES, name) for name in host.listdir(LIBRARIES)
-                                              if name.startswith("libnccl.so") and name.endswith(BACKUP)))
+    backups = [name for name in host.listdir(LIBRARIES) if name.startswith("libnccl.so") and name.endswith(BACKUP)]
+    deep = Deep(packages.get(DEEPNCCL), tuple("%s/%s" % (LIBRARIES, name) for name in backups))
     # In a captured tree nobody can be asked whose the plugin is: there the package is believed that is installed.
     return AiaccState(
         packages.get(PACKAGE), tuple(cached_libraries(host, PLUGIN)), there,
@@ -100,5 +100,5 @@ def net_plugin_settings(host: Host) -> Tuple[Tuple[str, str], ...]:
 
 def _projects(names: Sequence[str]) -> List[Tuple[str, str]]:
     """(project, version) of the metadata that pip leaves beside a package."""
-    matches = [match for match in map(_METADATA.match, names) if match is not None]
-    return [(re.sub(r"[-_.]+", "-", match.group(1)).lower(), match.group(2)) for match in matches]
+    matches = [match.groups() for match in map(_METADATA.match, names) if match is not None]
+    return [(re.sub(r"[-_.]+", "-", name).lower(), version) for name, version in matches]

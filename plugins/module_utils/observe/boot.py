@@ -15,6 +15,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from ..formats import sysfs_values
 from ..formats.outside import is_digits
 from ..host.host import Host
+from ..types import as_dicts
 
 BOOT = "/boot"
 IMAGES = ("vmlinuz-", "vmlinux-", "Image-")
@@ -83,18 +84,10 @@ def observe_boot(host: Host, running: str) -> Boot:
 
 def boot_facts(boot: Boot) -> Dict[str, Any]:
     running = boot.kernel(boot.running)
-    return {
-        "kernels": [dict(kernel._asdict()) for kernel in boot.kernels],
-        "newest": boot.newest,
-        "next": boot.next,
-        "next_source": boot.next_source,
-        "running_is_newest": boot.running_is_newest,
-        "headers": running.headers if running is not None else None,
-        "cmdline": list(boot.cmdline),
-        "secure_boot": boot.secure_boot,
-        "mok_enrolled": boot.mok_enrolled,
-        "mok_pending": boot.mok_pending,
-    }
+    headers = running.headers if running is not None else None
+    plain = {name: getattr(boot, name) for name in (
+        "newest", "next", "next_source", "running_is_newest", "secure_boot", "mok_enrolled", "mok_pending")}
+    return dict(plain, kernels=as_dicts(boot.kernels), headers=headers, cmdline=list(boot.cmdline))
 
 
 def installed_kernels(host: Host) -> Tuple[Kernel, ...]:
@@ -102,11 +95,8 @@ def installed_kernels(host: Host) -> Tuple[Kernel, ...]:
 
     A directory below /lib/modules alone is no kernel: DKMS leaves one behind when the kernel's package goes.
     """
-    images = set()
-    for name in host.listdir(BOOT):
-        for prefix in IMAGES:
-            if name.startswith(prefix) and sysfs_values.is_name(name[len(prefix):]) and "rescue" not in name and not name.endswith(".old"):
-                images.add(name[len(prefix):])
+    images = {name[len(prefix):] for name in host.listdir(BOOT) for prefix in IMAGES if name.startswith(prefix)}
+    images = {release for release in images if sysfs_values.is_name(release) and "rescue" not in release and not release.endswith(".old")}
     modules = {
         name for name in host.listdir("/lib/modules") if sysfs_values.is_name(name) and host.exists("/lib/modules/%s/modules.dep" % name)}
     images.update(name for name in modules if host.exists("/lib/modules/%s/vmlinuz" % name))
@@ -132,17 +122,15 @@ def _chosen(host: Host, kernels: Sequence[Kernel]) -> Tuple[Optional[str], str]:
         release, place = starts(menu)
         if any(kernel.release == release for kernel in kernels):
             return release, place
+    default = _grub_default(host)
     for path in GRUB_ENV:
         variables = sysfs_values.key_values(host.read(path))
-        for key in ("next_entry", "saved_entry"):
-            # Debian's GRUB obeys saved_entry only with GRUB_DEFAULT=saved; the Red Hat family's always does.
-            if key == "saved_entry" and path == GRUB_ENV[1] and _grub_default(host) != "saved":
-                continue
+        # Debian's GRUB obeys saved_entry only with GRUB_DEFAULT=saved; the Red Hat family's always does.
+        for key in ("next_entry", "saved_entry") if path != GRUB_ENV[1] or default == "saved" else ("next_entry",):
             found = _named(variables.get(key), kernels)
             if found is not None:
                 return found, "%s in %s" % (key, path)
-    found = _named(_grub_default(host), kernels)
-    return found, "GRUB_DEFAULT in %s" % GRUB_DEFAULTS
+    return _named(default, kernels), "GRUB_DEFAULT in %s" % GRUB_DEFAULTS
 
 
 def _grub_default(host: Host) -> str:
@@ -156,13 +144,10 @@ def _grub_default(host: Host) -> str:
 
 def _named(text: Optional[str], kernels: Sequence[Kernel]) -> Optional[str]:
     """The installed kernel whose release stands in a menu entry's title or id; the longest where one is part of another."""
-    if not text:
-        return None
-    entry = text.rpartition(">")[2]
-    hits = [
-        kernel.release for kernel in kernels
-        if re.search(r"(?:^|[^A-Za-z0-9.])%s(?:$|[^A-Za-z0-9.])" % re.escape(kernel.release), entry)]
-    return max(hits, key=len) if hits else None
+    entry = (text or "").rpartition(">")[2]
+    hits = [kernel.release for kernel in kernels
+            if re.search(r"(?:^|[^A-Za-z0-9.])%s(?:$|[^A-Za-z0-9.])" % re.escape(kernel.release), entry)]
+    return max(hits, key=len, default=None)
 
 
 def secure_boot(host: Host) -> Optional[bool]:
@@ -204,11 +189,10 @@ def kernel_options(host: Host, kernel: Optional[str], names: Sequence[str]) -> D
 
 
 def _configuration(host: Host, kernel: Optional[str]) -> Optional[str]:
-    if kernel is not None and sysfs_values.is_name(kernel):
-        for path in ("/boot/config-" + kernel, "/lib/modules/%s/config" % kernel):
-            text = host.read(path)
-            if text is not None:
-                return text
+    paths = ("/boot/config-" + kernel, "/lib/modules/%s/config" % kernel) if kernel is not None and sysfs_values.is_name(kernel) else ()
+    text = next((text for text in map(host.read, paths) if text is not None), None)
+    if text is not None:
+        return text
     packed = host.read_bytes("/proc/config.gz", _LIMIT)
     if not packed:
         return None
@@ -293,7 +277,7 @@ def _opened(line: str) -> _Open:
 def _item(block: _Open) -> Item:
     if block.kind == "submenu":
         return Item(block.names, block.items[0].release if block.items else None, tuple(block.items))
-    found = [match.group(1) for match in (_LINUX.match(line) for line in block.lines) if match is not None]
+    found = [match.group(1) for match in map(_LINUX.match, block.lines) if match is not None]
     return Item(block.names, found[0] if found and sysfs_values.is_name(found[0]) else None, ())
 
 
@@ -328,10 +312,9 @@ def entry_of(menu: Menu, release: str) -> Optional[str]:
 def _find(items: Tuple[Item, ...], start: str, release: str) -> Optional[str]:
     for item in items:
         own = item.names[0] if item.names else ""
-        if item.items:
-            below = _find(item.items, start, release)
-            if below is not None:
-                return "%s>%s" % (own, below)
-        elif item.release == release and own.startswith(start) and "-recovery-" not in own:
+        below = _find(item.items, start, release)
+        if below is not None:
+            return "%s>%s" % (own, below)
+        if not item.items and item.release == release and own.startswith(start) and "-recovery-" not in own:
             return own
     return None

@@ -36,7 +36,7 @@ _KIND = re.compile(r"""^[ \t]*["']?kind["']?[ \t]*:[ \t]*["']?([A-Za-z0-9._-]+/[
 _DEVICE = re.compile(
     r"""^[ \t]*(?:-[ \t]+)?["']?name["']?[ \t]*:[ \t]*["']?([A-Za-z0-9][A-Za-z0-9_.:-]*)["']?[ \t]*(?:,[ \t]*)?$""", re.MULTILINE)
 _DRIVER = re.compile(r"libcuda\.so\.([0-9]{3,4}(?:\.[0-9]{1,9})+)")
-_NODE = re.compile(r"node([0-9]{1,4})\Z")
+_NODE = re.compile(r"node[0-9]{1,4}\Z")
 _CPUS = re.compile(r"[0-9]+(?:-[0-9]+)?(?:,[0-9]+(?:-[0-9]+)?)*\Z")
 _UVERBS = re.compile(r"uverbs[0-9]{1,4}\Z")
 _MAD = re.compile(r"(?:umad|issm)[0-9]{1,4}\Z")
@@ -129,13 +129,9 @@ def observe_infiniband(host: Host) -> Dict[str, Any]:
 
 def observe_numa(host: Host) -> Dict[str, str]:
     """CPUs of each NUMA node, as the kernel lists them: 0-15,64-79. Nodes without a CPU are left out."""
-    found: Dict[str, str] = {}
-    for name in sorted(host.listdir(NODES), key=sysfs_values.natural_key):
-        node = _NODE.match(name)
-        cpus = (attribute(host, "%s/%s/cpulist" % (NODES, name)) or "").strip()
-        if node is not None and _CPUS.match(cpus):
-            found[node.group(1)] = cpus
-    return found
+    names = sorted(filter(_NODE.match, host.listdir(NODES)), key=sysfs_values.natural_key)
+    cpus = {name[len("node"):]: (attribute(host, "%s/%s/cpulist" % (NODES, name)) or "").strip() for name in names}
+    return {node: text for node, text in cpus.items() if _CPUS.match(text)}
 
 
 def observe_image(host: Host, runtime: str, image: str) -> Optional[Dict[str, Dict[str, str]]]:

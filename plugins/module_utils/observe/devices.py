@@ -9,7 +9,7 @@ Shared by the identity of a node and by its facts, so that the two cannot name a
 out (they have a ``physfn`` link) are left out.
 """
 
-from typing import List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
@@ -51,18 +51,18 @@ def entries(host: Host, directory: str) -> List[str]:
 
 def pci_of(host: Host, device: str) -> Optional[str]:
     """PCI function of a class device: from its links, else from the uevent beside it."""
-    for link in (host.readlink(device + "/device"), host.readlink(device)):
-        found = sysfs_values.last_pci_address(link)
-        if found is not None:
-            return found
-    uevent = sysfs_values.key_values(attribute(host, device + "/device/uevent"))
-    return sysfs_values.pci_address(uevent.get("PCI_SLOT_NAME"))
+    return (sysfs_values.last_pci_address(host.readlink(device + "/device")) or sysfs_values.last_pci_address(host.readlink(device))
+            or sysfs_values.pci_address(_uevent(host, device).get("PCI_SLOT_NAME")))
+
+
+def _uevent(host: Host, device: str) -> Dict[str, str]:
+    return sysfs_values.key_values(attribute(host, device + "/device/uevent"))
 
 
 def driver_of(host: Host, device: str) -> Optional[str]:
     if host.readlink(device + "/device/driver") is not None:
         return linked_name(host, device + "/device/driver")
-    return sysfs_values.name(sysfs_values.key_values(attribute(host, device + "/device/uevent")).get("DRIVER"))
+    return sysfs_values.name(_uevent(host, device).get("DRIVER"))
 
 
 def observe_gpus(host: Host) -> Tuple[Gpu, ...]:
@@ -87,14 +87,11 @@ def observe_switch_functions(host: Host, gpus: Sequence[Gpu]) -> Tuple[Tuple[str
 
 
 def _switch_functions(host: Host, gpus: Sequence[Gpu]) -> Tuple[Tuple[str, ...], Tuple[str, ...]]:
-    found: List[str] = []
-    unread: List[str] = []
     older = bool(gpus) and all(gpu.device_id and gpu.device_id < NVLINK5 for gpu in gpus)
-    for address in () if older else _functions(host, _INFINIBAND_CLASSES, MELLANOX):
-        vpd = host.read_bytes("%s/%s/vpd" % (PCI_DEVICES, address), VPD_LIMIT)
-        if vpd is None or SWITCH_MANAGEMENT in vpd:
-            (unread if vpd is None else found).append(address)
-    return tuple(found), tuple(unread)
+    functions = [] if older else _functions(host, _INFINIBAND_CLASSES, MELLANOX)
+    vpds = [(address, host.read_bytes("%s/%s/vpd" % (PCI_DEVICES, address), VPD_LIMIT)) for address in functions]
+    return (tuple(address for address, vpd in vpds if vpd is not None and SWITCH_MANAGEMENT in vpd),
+            tuple(address for address, vpd in vpds if vpd is None))
 
 
 def pci_functions(host: Host) -> List[str]:

@@ -85,25 +85,22 @@ def _versions(host: Host, module: str) -> List[str]:
 def _builds_of(host: Host, module: str, version: str) -> List[Build]:
     base = "%s/%s/%s" % (TREE, module, version)
     whole = host.exists(base + "/source/dkms.conf")
-    found: List[Build] = []
-    for kernel in host.listdir(base):
-        if kernel in ("source", "build") or not sysfs_values.is_name(kernel):
-            continue
-        for arch in host.listdir("%s/%s" % (base, kernel)):
-            directory = "%s/%s/%s/module" % (base, kernel, arch)
-            if host.exists(directory) and sysfs_values.is_name(arch):
-                files = [name for name in host.listdir(directory) if _KO.match(name)]
-                found.append(Build(module, version, kernel, arch, _state(host, module, version, kernel, arch, files)))
+    kernels = [kernel for kernel in host.listdir(base) if kernel not in ("source", "build") and sysfs_values.is_name(kernel)]
+    places = [(kernel, arch) for kernel in kernels for arch in host.listdir("%s/%s" % (base, kernel)) if sysfs_values.is_name(arch)]
+    found = [Build(module, version, kernel, arch, _state(host, module, version, kernel, arch)) for kernel, arch in places
+             if host.exists("%s/%s/%s/module" % (base, kernel, arch))]
     if not whole:  # dkms refuses to do anything with it until the package has been installed anew
         return [Build(module, version, None, None, BROKEN)] + found
     return found or [Build(module, version, None, None, ADDED)]
 
 
-def _state(host: Host, module: str, version: str, kernel: str, arch: str, files: Sequence[str]) -> str:
+def _state(host: Host, module: str, version: str, kernel: str, arch: str) -> str:
+    files = filter(_KO.match, host.listdir("%s/%s/%s/%s/%s/module" % (TREE, module, version, kernel, arch)))
     link = _TARGET.match(host.readlink("%s/%s/kernel-%s-%s" % (TREE, module, kernel, arch)) or "")
     if link is None or link.groups() != (version, kernel, arch):
         return BUILT
-    return INSTALLED if files and all(module_on_disk(host, kernel, _stem(name)) for name in files) else BROKEN
+    there = [module_on_disk(host, kernel, _stem(name)) for name in files]
+    return INSTALLED if there and all(there) else BROKEN
 
 
 def module_on_disk(host: Host, kernel: str, name: str) -> bool:
@@ -125,11 +122,7 @@ def _stem(name: str) -> str:
 
 def parse_status(text: str) -> Tuple[Build, ...]:
     """The lines of ``dkms status``."""
-    found: List[Build] = []
-    for line in text.splitlines():
-        parts = _STATUS_LINE.match(line.strip())
-        if parts is None or not all(sysfs_values.is_name(part) for part in parts.groups()[:4] if part is not None):
-            continue
-        module, version, kernel, arch, state, remark = parts.groups()
-        found.append(Build(module, version, kernel, arch, BROKEN if any(word in remark for word in _BAD_REMARKS) else state))
-    return tuple(found)
+    rows = [parts.groups() for parts in (_STATUS_LINE.match(line.strip()) for line in text.splitlines()) if parts is not None]
+    return tuple(Build(module, version, kernel, arch, BROKEN if any(word in remark for word in _BAD_REMARKS) else state)
+                 for module, version, kernel, arch, state, remark in rows
+                 if all(sysfs_values.is_name(name) for name in (module, version, kernel, arch) if name is not None))

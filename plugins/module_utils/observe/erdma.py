@@ -18,8 +18,8 @@ from ..rules.erdma_mode import COMPAT, DEFAULT, OFED, letter_of_type
 from ..types import Identity
 from .devices import CLASS_INFINIBAND, attribute, driver_of, entries, pci_attribute, pci_functions
 from .dkms import ERDMA, Build, dkms_builds
+from .gpudirect import checksum, symbol_files
 from .modules import module_path, running_modules
-from .peermem_build import checksum, symbol_files
 from .processes import holders
 from .stack import DOCA, MLNX_OFED
 
@@ -65,17 +65,15 @@ class Driver(NamedTuple):
 def observe_driver(host: Host, kernel: str, *, live: bool = True) -> Driver:
     """``live`` False: in a container, where what is loaded is the machine's below, and nothing of it lies on this disk."""
     loaded = host.exists("/sys/module/" + MODULE) or MODULE in (running_modules(host) or {})
-    if not live:
-        return Driver(loaded, letter_of(host) if loaded else None, None, None, None, tuple(node_types(host)), (), None)
-    path = module_path(host, kernel, MODULE)
-    builds = tuple(build for build in dkms_builds(host) if ERDMA.match(build.module))
+    path = module_path(host, kernel, MODULE) if live else None
+    builds = tuple(build for build in dkms_builds(host) if ERDMA.match(build.module)) if live else ()
+    version = sysfs_values.token(host.line("/sys/module/%s/version" % MODULE)) if live else None
     answer = host.run(("modinfo", "-k", kernel, "-F", "parm", MODULE), _SECONDS) if path is not None else None
     parameter = None
     if answer is not None and answer.ok:
         parameter = any(line.startswith(PARAMETER + ":") for line in answer.out.splitlines())
-    return Driver(
-        loaded, letter_of(host) if loaded else None, path, parameter,
-        sysfs_values.token(host.line("/sys/module/%s/version" % MODULE)), tuple(node_types(host)), builds, _fits(host, kernel, path))
+    return Driver(loaded, letter_of(host) if loaded else None, path, parameter, version, tuple(node_types(host)), builds,
+                  _fits(host, kernel, path))
 
 
 def letter_of(host: Host) -> Optional[str]:
@@ -91,13 +89,9 @@ def references(host: Host) -> int:
 
 
 def node_types(host: Host) -> List[Tuple[str, str]]:
-    found: List[Tuple[str, str]] = []
-    for name in entries(host, CLASS_INFINIBAND):
-        path = "%s/%s" % (CLASS_INFINIBAND, name)
-        kind = sysfs_values.enum_text(attribute(host, path + "/node_type"))
-        if kind is not None and driver_of(host, path) == MODULE:
-            found.append((name, kind))
-    return found
+    own = [name for name in entries(host, CLASS_INFINIBAND) if driver_of(host, "%s/%s" % (CLASS_INFINIBAND, name)) == MODULE]
+    kinds = [(name, sysfs_values.enum_text(attribute(host, "%s/%s/node_type" % (CLASS_INFINIBAND, name)))) for name in own]
+    return [(name, kind) for name, kind in kinds if kind is not None]
 
 
 def _fits(host: Host, kernel: str, path: Optional[str]) -> Optional[str]:
@@ -183,25 +177,16 @@ def _functions(host: Host) -> Optional[List[str]]:
 
 def _provider(host: Host, packages: Mapping[str, str]) -> Dict[str, Any]:
     """``known``: libibverbs can open the devices."""
-    package = next((name for name in PROVIDER_PACKAGES if name in packages), None)
+    package, version = next(((name, packages[name]) for name in PROVIDER_PACKAGES if name in packages), (None, None))
     libraries = ["%s/%s" % (directory, name) for directory in LIBRARIES for name in host.listdir(directory) if _LIBRARY.match(name)]
-    named = host.exists(DRIVER_FILE)
-    return {
-        "package": package,
-        "version": packages[package] if package is not None else None,
-        "driver_file": named,
-        "library": libraries[0] if libraries else None,
-        "known": named and bool(libraries),
-    }
+    library, named = libraries[0] if libraries else None, host.exists(DRIVER_FILE)
+    return {"package": package, "version": version, "driver_file": named, "library": library, "known": named and bool(libraries)}
 
 
 def gid_index(hca: Mapping[str, Any]) -> Optional[int]:
     """The index that NCCL_IB_GID_INDEX would have to name for this device: of its first RoCE v2 GID with an IPv4 address."""
-    for port in hca.get("ports") or []:
-        for entry in port.get("gids") or []:
-            if entry.get("type") == "RoCE v2" and _ipv4(entry.get("gid")):
-                return int(entry["index"])
-    return None
+    return next((int(entry["index"]) for port in hca.get("ports") or [] for entry in port.get("gids") or []
+                 if entry.get("type") == "RoCE v2" and _ipv4(entry.get("gid"))), None)
 
 
 def _ipv4(gid: Any) -> bool:
@@ -215,17 +200,11 @@ def summary(facts: Mapping[str, Any]) -> str:
     """One line: mode, driver, and of each device its state, the MTU of its interface, and its GID index."""
     found = facts["erdma"]
     driver = found["driver"]
-    words = ["mode %s" % (found["mode"] or "unknown")]
-    if driver["loaded"]:
-        words.append(" ".join(["driver"] + [str(driver[key]) for key in ("version", "source") if driver[key] not in (None, "unknown")]))
-    else:
-        words.append("driver not loaded")
+    told = [str(driver[key]) for key in ("version", "source") if driver[key] not in (None, "unknown")]
+    words = ["mode %s" % (found["mode"] or "unknown"), " ".join(["driver"] + (told if driver["loaded"] else ["not loaded"]))]
     words += [_device(hca) for hca in facts.get("hcas") or [] if hca["name"] in found["devices"]]
-    if not found["devices"]:
-        words.append("no device")
-    if not found["provider"]["known"]:
-        words.append("libibverbs has NO provider for it")
-    return "; ".join(words)
+    words += [] if found["devices"] else ["no device"]
+    return "; ".join(words + ([] if found["provider"]["known"] else ["libibverbs has NO provider for it"]))
 
 
 def _device(hca: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ What cannot be read is null and nothing here raises: a node in trouble is the on
 is for ``checks/``. ``stack_summary`` says in one line each what drives the node's HCAs and GPUs.
 """
 
+from collections import Counter
 from typing import Any, Dict, List, Mapping, Optional
 
 from ..catalogue.platforms import find_system
@@ -52,10 +53,8 @@ def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optio
         "os": _os(known.platform),
         "kernel": kernel,
         "arch": known.arch or None,
-        "boot": boot_facts(observe_boot(host, known.kernel)),
-        "stack": stack_facts(host, known, packages),
-        "dkms": [dict(build._asdict()) for build in dkms_builds(host)],
-        "storage": [dict(item._asdict()) for item in rdma_storage(host)],
+        **_software(host, known, packages),
+        "storage": as_dicts(rdma_storage(host)),
         "hcas": _hcas(host, observe_hcas(host, active_mtus(host) if known.hcas else {})),
         "netdevs": observe_netdevs(host, known.nics),
         "qos": with_boot(host, observe_qos(host, known)),
@@ -78,10 +77,8 @@ def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optio
 def _hcas(host: Host, hcas: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """With what the PCI bus and the firmware's tools say of each."""
     firmware = firmware_facts(host, hcas)
-    return [
-        dict(hca, link=link_facts(host, address) if address is not None else None,
-             firmware=firmware.get(device_of(address)) if address is not None else None)
-        for hca, address in [(hca, hca["pci_address"]) for hca in hcas]]
+    return [dict(hca, link=None, firmware=None) if hca["pci_address"] is None else
+            dict(hca, link=link_facts(host, hca["pci_address"]), firmware=firmware.get(device_of(hca["pci_address"]))) for hca in hcas]
 
 
 def facts_of_tree(path: str) -> Dict[str, Any]:
@@ -91,14 +88,13 @@ def facts_of_tree(path: str) -> Dict[str, Any]:
 
 def _os(platform: Platform) -> Dict[str, Optional[str]]:
     row = find_system(platform.id, platform.version)
-    return {
-        "id": platform.id or None,
-        "version": platform.version or None,
-        "codename": platform.codename or None,
-        "name": platform.pretty or None,
-        "family": platform.family,
-        "eol": row.eol if row is not None else None,
-    }
+    named = {name: getattr(platform, name) or None for name in ("id", "version", "codename")}
+    return dict(named, name=platform.pretty or None, family=platform.family, eol=row.eol if row is not None else None)
+
+
+def _software(host: Host, identity: Identity, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
+    return {"boot": boot_facts(observe_boot(host, identity.kernel)), "stack": stack_facts(host, identity, packages),
+            "dkms": as_dicts(dkms_builds(host))}
 
 
 def observe_summary(host: Host, identity: Identity) -> Dict[str, str]:
@@ -107,13 +103,8 @@ def observe_summary(host: Host, identity: Identity) -> Dict[str, str]:
     driver = loaded_driver(host)
     packages = query_packages(host, identity, family_names(identity))
     found: Dict[str, Any] = {
-        "kernel": identity.kernel,
-        "boot": boot_facts(observe_boot(host, identity.kernel)),
-        "stack": stack_facts(host, identity, packages),
-        "dkms": [dict(build._asdict()) for build in dkms_builds(host)],
-        "hcas": observe_hcas(host, {}),
-        "gpus": [dict(gpu._asdict()) for gpu in identity.gpus],
-        "gpu_driver": {"version": driver.version, "flavour": driver.flavour},
+        "kernel": identity.kernel, **_software(host, identity, packages),
+        "hcas": observe_hcas(host, {}), "gpus": as_dicts(identity.gpus), "gpu_driver": dict(driver._asdict()),
         "gpudirect": peermem_facts(modules),
     }
     return stack_summary(dict(found, erdma=observe_erdma(host, identity, dict(found, modules=modules, packages=packages))))
@@ -176,11 +167,7 @@ def _driver(facts: Mapping[str, Any]) -> str:
 
 def _firmware(hcas: Optional[List[Mapping[str, Any]]]) -> str:
     """How many HCAs have which."""
-    counts: Dict[str, int] = {}
-    for hca in hcas or []:
-        if hca.get("fw_ver"):
-            label = " ".join(str(hca[key]) for key in ("hca_type", "fw_ver") if hca.get(key))
-            counts[label] = counts.get(label, 0) + 1
+    counts = Counter(" ".join(str(hca[key]) for key in ("hca_type", "fw_ver") if hca.get(key)) for hca in hcas or [] if hca.get("fw_ver"))
     return ", ".join("%s (%d)" % item for item in counts.items()) or "none"
 
 

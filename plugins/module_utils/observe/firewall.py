@@ -37,12 +37,9 @@ def iptables_chains(text: str, family: str) -> List[Dict[str, Any]]:
             if words[0] == "-A" and number < MAX_RULES:
                 chain["rules"].append(_rule(words[2:], line, found))
     order = ["INPUT"] if "INPUT" in found else []
-    at = 0
-    while at < len(order):
-        for rule in found[order[at]]["rules"]:
-            if rule["then"][1] in found and rule["then"][1] not in order:
-                order.append(rule["then"][1])
-        at += 1
+    for name in order:  # grows meanwhile
+        order += [target for target in dict.fromkeys(rule["then"][1] for rule in found[name]["rules"])
+                  if target in found and target not in order]
     return [found[name] for name in order]
 
 
@@ -57,26 +54,18 @@ def _rule(words: List[str], line: str, chains: Dict[str, Dict[str, Any]]) -> Rul
     conditions: List[Condition] = []
     then = ["continue", ""]
     negated = False
-    at = 0
-    while at < len(words):
-        word = words[at]
-        value = words[at + 1] if at + 1 < len(words) else ""
-        if word == "!":
-            negated = True
-            at += 1
-            continue
+    rest = iter(words)
+    for word in rest:
         if word in ("-j", "-g"):
-            then = _then(value, chains, goto=word == "-g")
-            at = len(words)  # what follows are the target's own options
-        elif word in _KNOWN:
-            conditions.append(_condition(_KNOWN[word], value, negated=negated))
-            at += 2
+            then = _then(next(rest, ""), chains, goto=word == "-g")
+            break  # what follows are the target's own options
+        if word in _KNOWN:
+            conditions.append(_condition(_KNOWN[word], next(rest, ""), negated=negated))
         elif word in _SAYS_NOTHING:
-            at += 2
-        else:
+            next(rest, "")
+        elif word != "!":
             conditions.append(UNKNOWN)
-            at += 1
-        negated = False
+        negated = word == "!"
     text = " ".join(line.split())
     return {"if": conditions, "then": then, "text": text if len(text) < 200 else text[:197] + "...", "ours": False, "handle": 0}
 
@@ -91,14 +80,13 @@ def _then(target: str, chains: Dict[str, Dict[str, Any]], *, goto: bool) -> List
 
 
 def _condition(what: str, value: str, *, negated: bool) -> Condition:
-    values = value.split(",")
     if what in ("dport", "sport"):
-        values = [item.replace(":", "-") for item in value.split(",")]
+        value = value.replace(":", "-")
     elif what in ("state", "type"):
-        values = [item.lower() for item in value.split(",")]
-    elif what == "iif":
-        values = [value[:-1] + "*"] if value.endswith("+") else [value]
-    return {"what": what, "not": negated, "in": values}
+        value = value.lower()
+    elif what == "iif" and value.endswith("+"):
+        value = value[:-1] + "*"
+    return {"what": what, "not": negated, "in": [value] if what == "iif" else value.split(",")}
 
 
 OWNERS = ("firewalld", "ufw", "nftables", "iptables")
@@ -165,11 +153,8 @@ def _has_iptables(host: Host, tool: str, family: str, translated: bool) -> bool:
 
 def _written_tables(host: Host) -> List[str]:
     """Families whose table ``filter`` the site's own nftables file makes: then it is not iptables', whatever its chains are called."""
-    found = []
-    for path in NFTABLES_CONF:
-        words = (host.read(path) or "").split()
-        found += [words[at + 1] for at in range(len(words) - 2) if words[at] == "table" and words[at + 2] == "filter"]
-    return found
+    files = [(host.read(path) or "").split() for path in NFTABLES_CONF]
+    return [family for words in files for table, family, name in zip(words, words[1:], words[2:]) if (table, name) == ("table", "filter")]
 
 
 def _owner(chain: Dict[str, Any], chains: List[Dict[str, Any]], runs: List[str]) -> str:

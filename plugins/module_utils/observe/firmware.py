@@ -93,8 +93,7 @@ def query_config(host: Host, tool: str, address: str, names: Sequence[str] = ())
 
 def version_in_flash(host: Host, tool: str, address: str) -> Optional[str]:
     """The next boot's; the running version has a line of its own where it differs."""
-    found = _FLASH_LINE.search(host.run((tool, "-d", address, "q"), timeout=QUERY_SECONDS).out)
-    return found.group(1) if found is not None else None
+    return next(iter(_FLASH_LINE.findall(host.run((tool, "-d", address, "q"), timeout=QUERY_SECONDS).out)), None)
 
 
 def find_tool(host: Host, names: Sequence[str]) -> Optional[str]:
@@ -106,9 +105,7 @@ def same_value(wanted: Any, printed: Optional[str]) -> bool:
     if printed is None:
         return False
     one, other = _reading(wanted), _reading(printed)
-    if one[1] is not None and other[1] is not None:
-        return one[1] == other[1]
-    return one[0].lower() == other[0].lower()
+    return one[0].lower() == other[0].lower() if None in (one[1], other[1]) else one[1] == other[1]
 
 
 def _reading(value: Any) -> Tuple[str, Optional[int]]:
@@ -141,12 +138,10 @@ def is_guest_function(host: Host, address: str) -> bool:
 
 def board_of(host: Host, address: str) -> Tuple[Optional[str], Optional[str]]:
     """PSID and running version of a NIC, from the RDMA device on any of its functions."""
-    for name in entries(host, CLASS_INFINIBAND):
-        path = "%s/%s" % (CLASS_INFINIBAND, name)
-        found = pci_of(host, path)
-        if found is not None and device_of(found) == device_of(address):
-            return sysfs_values.token(attribute(host, path + "/board_id")), sysfs_values.token(attribute(host, path + "/fw_ver"))
-    return None, None
+    paths = ("%s/%s" % (CLASS_INFINIBAND, name) for name in entries(host, CLASS_INFINIBAND))
+    own = next((path for path in paths if device_of(pci_of(host, path) or "") == device_of(address)), None)
+    return (None, None) if own is None else (
+        sysfs_values.token(attribute(host, own + "/board_id")), sysfs_values.token(attribute(host, own + "/fw_ver")))
 
 
 def firmware_facts(host: Host, hcas: Sequence[Dict[str, Any]]) -> Dict[str, Dict[str, Any]]:
@@ -164,12 +159,10 @@ def firmware_facts(host: Host, hcas: Sequence[Dict[str, Any]]) -> Dict[str, Dict
 
 
 def _facts_of(host: Host, address: str, tools: Tuple[Optional[str], Optional[str]]) -> Dict[str, Any]:
-    config = query_config(host, tools[0], address) if tools[0] is not None else None
+    values = query_config(host, tools[0], address).values if tools[0] is not None else {}
     flash = version_in_flash(host, tools[1], address) if tools[1] is not None else None
-    shown: Optional[Dict[str, Dict[str, Optional[str]]]] = None
-    if config is not None and config.values:
-        shown = {name: dict(value._asdict()) for name, value in sorted(config.values.items()) if name in SHOWN or _changed(value)}
-    return {"flash": flash, "config": shown}
+    shown = {name: dict(value._asdict()) for name, value in sorted(values.items()) if name in SHOWN or _changed(value)}
+    return {"flash": flash, "config": shown if values else None}
 
 
 def _changed(value: Value) -> bool:

@@ -43,12 +43,8 @@ def gpu_facts(host: Host, gpus: Sequence[Gpu]) -> List[Dict[str, Any]]:
 
 def _fields(text: Optional[str]) -> Dict[str, str]:
     """``Model: \t\t NVIDIA H100 80GB HBM3`` lines."""
-    found = {}
-    for line in (text or "").splitlines():
-        name, separator, value = line.partition(":")
-        if separator and sysfs_values.token(value) is not None:
-            found[name.strip()] = value.strip()
-    return found
+    pairs = [line.partition(":") for line in (text or "").splitlines()]
+    return {name.strip(): value.strip() for name, separator, value in pairs if separator and sysfs_values.token(value) is not None}
 
 
 VERSION_FILE = "/proc/driver/nvidia/version"
@@ -187,5 +183,4 @@ def _imex(host: Host, packages: Optional[Mapping[str, str]]) -> Dict[str, Any]:
 
 def _version_of(packages: Optional[Mapping[str, str]], name: str) -> Optional[str]:
     """Of the package that is called so, with or without a branch behind its name."""
-    found = [version for key, version in sorted((packages or {}).items()) if re.match(name + r"(?:-[0-9]+)?\Z", key)]
-    return found[0] if found else None
+    return next((version for key, version in sorted((packages or {}).items()) if re.match(name + r"(?:-[0-9]+)?\Z", key)), None)

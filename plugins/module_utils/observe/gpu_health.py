@@ -5,6 +5,7 @@ The form is that of drivers 450 to 580 (nvsmi_device_v11 to v13.dtd). It is no p
 count, no entities that matter. What a driver has not, or says as N/A, is None.
 """
 
+import itertools
 import re
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -86,12 +87,8 @@ def observe_gpu_health(host: Host, gpus: Sequence[Gpu], facts: Sequence[Dict[str
 
 
 def gpus_of(text: str) -> List[Dict[str, Any]]:
-    found: List[Dict[str, Any]] = []
-    for address, values in _elements(text):
-        pci = pci_address(address[-12:])
-        if pci is not None and len(found) < GPUS:
-            found.append(gpu_row(pci, values))
-    return found
+    rows = ((pci_address(address[-12:]), values) for address, values in _elements(text))
+    return list(itertools.islice((gpu_row(pci, values) for pci, values in rows if pci is not None), GPUS))
 
 
 def _elements(text: str) -> Iterator[Tuple[str, Dict[str, str]]]:

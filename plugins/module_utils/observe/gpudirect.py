@@ -9,17 +9,18 @@ can hang whoever opens it, and libcuda keeps a process's memory and threads. Wha
 Sources: NCCL net_ib/gdr.cc; ibv_reg_dmabuf_mr(3); cuda.h (CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED = 124, from CUDA 11.7 on).
 """
 
+import re
 import sys
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Pattern, Tuple
 
 from ..formats import sysfs_values
 from ..host.host import Host
 from .boot import kernel_options
 from .gpu_driver import loaded_driver
-from .peermem_build import observe_build
+from .modules import module_path
 
 MEMORY_PEERS = "/sys/kernel/mm/memory_peers"
-_PEERMEM_MODULES = ("nvidia_peermem", "nv_peer_mem")
+MODULES = ("nvidia_peermem", "nv_peer_mem")
 OPTIONS = ("CONFIG_DMA_SHARED_BUFFER", "CONFIG_DMABUF_MOVE_NOTIFY", "CONFIG_PCI_P2PDMA", "CONFIG_INFINIBAND_ON_DEMAND_PAGING")
 
 
@@ -45,7 +46,7 @@ def observe_gpudirect(
 
 def peermem_facts(modules: Optional[Mapping[str, Mapping[str, Any]]]) -> Dict[str, Any]:
     """``modules``: of the facts object. Registered: ib_core counts it among its users; one built without OFED's headers loads nowhere."""
-    loaded = next((name for name in _PEERMEM_MODULES if name in (modules or {})), None)
+    loaded = next((name for name in MODULES if name in (modules or {})), None)
     users = (modules or {}).get("ib_core", {}).get("used_by", [])  # None: this kernel does not tell
     return {
         "peermem_module": loaded,
@@ -160,7 +161,7 @@ def _output(host: Host, script: str, recording: str, seconds: float) -> str:
     result = host.run((sys.executable, "-I", "-c", script), seconds)
     if result.ok:
         return result.out
-    lines = (result.err or "").strip().splitlines()
+    lines = result.err.strip().splitlines()
     return "%s\nerror %s\n" % (result.out, lines[-1] if lines else "the probe ended with %d" % result.rc)
 
 
@@ -178,3 +179,76 @@ def _answers(text: str, kind: str) -> Answers:
                 raw[name] = words[2]
                 found[name] = {"1": True, "0": False}.get(words[2]) if kind == "gpu" else ANSWERS.get(words[2])
     return Answers(found, raw, "; ".join(errors) or None)
+
+
+# How the peer memory module on disk was built: against this RDMA stack, against another one, or before there was any.
+#
+# nvidia_peermem is built with the GPU driver. Its registration with ib_core is compiled in only if the OFED headers were there at that
+# time; built before, the module loads with "Invalid argument" or not at all. Both can be seen beforehand: the module imports
+# ``ib_register_peer_memory_client`` or it does not, and the checksum of the import is the stack's or it is not.
+#
+#     modprobe --dump-modversions FILE       0x7d5b1b8e<TAB>ib_register_peer_memory_client
+#     .../ofa_kernel/.../Module.symvers      0x7d5b1b8e<TAB>ib_register_peer_memory_client<TAB>.../ib_core<TAB>EXPORT_SYMBOL
+#
+# A kernel without CONFIG_MODVERSIONS has no checksums: then the modules that it depends on tell (modinfo -F depends).
+# Sources: kernel-open/nvidia-peermem of open-gpu-kernel-modules, Makefile of nv_peer_memory (where OFED's headers lie).
+
+SYMBOL = "ib_register_peer_memory_client"
+FITS, WITHOUT_CLIENT, OTHER_STACK, UNKNOWN = "fits", "without_client", "other_stack", "unknown"
+HEADERS = "/usr/src/ofa_kernel"
+DKMS_HEADERS = "/var/lib/dkms/mlnx-ofed-kernel"
+_CRC = re.compile(r"^0x([0-9a-fA-F]{1,16})\s+%s(?:\s|$)" % SYMBOL, re.MULTILINE)
+_ANY_CRC = re.compile(r"^0x[0-9a-fA-F]{1,16}\s+\w+", re.MULTILINE)
+BUILD_SECONDS = 20.0
+
+
+def observe_build(host: Host, kernel: Optional[str]) -> Optional[Dict[str, Any]]:
+    """The module that ``modprobe`` would load into the running kernel; None when there is none."""
+    paths = [(name, module_path(host, kernel, name)) for name in MODULES]
+    name, path = next(((name, path) for name, path in paths if path is not None and ".." not in path.split("/")), ("", ""))
+    if not path:
+        return None
+    file = "/lib/modules/%s/%s" % (kernel, path)
+    imports, crc = _imports(host, file)
+    stack = ((checksum(host.read(symbols), _CRC), symbols) for symbols in symbol_files(host, str(kernel)))
+    stack_crc, symbols = next((found for found in stack if found[0] is not None), (None, None))
+    return {"module": name, "file": file, "imports_client": imports, "crc": crc, "stack_crc": stack_crc, "stack_symbols": symbols,
+            "state": _state(imports, crc, stack_crc)}
+
+
+def _state(imports: Optional[bool], crc: Optional[str], stack_crc: Optional[str]) -> str:
+    if imports is False:
+        return WITHOUT_CLIENT
+    if imports is None or crc is None or stack_crc is None:
+        return UNKNOWN
+    return FITS if crc == stack_crc else OTHER_STACK
+
+
+def _imports(host: Host, file: str) -> Tuple[Optional[bool], Optional[str]]:
+    """(whether the module registers as a client, the checksum of what it imports for that)."""
+    dumped = host.run(("modprobe", "--dump-modversions", file), BUILD_SECONDS)
+    if dumped.ok and _ANY_CRC.search(dumped.out):
+        crc = checksum(dumped.out, _CRC)
+        return crc is not None, crc
+    depends = host.run(("modinfo", "-F", "depends", file), BUILD_SECONDS)
+    if not depends.ok or sysfs_values.token(depends.out) is None:
+        return None, None
+    return any(name.startswith("ib_") for name in depends.out.strip().split(",")), None
+
+
+def checksum(text: Optional[str], line: Pattern[str]) -> Optional[str]:
+    """Of a symbol, in a dump or in a Module.symvers; without leading zeros, since the two print differently many."""
+    found = line.search(text or "")
+    return "0x%x" % int(found.group(1), 16) if found else None
+
+
+def symbol_files(host: Host, kernel: str) -> List[str]:
+    """In the order in which the makefiles of peer memory modules look for OFED."""
+    found = ["%s/%s/%s/Module.symvers" % (HEADERS, name, kernel) for name in host.listdir(HEADERS) if sysfs_values.is_name(name)]
+    found += ["%s/%s/Module.symvers" % (HEADERS, name) for name in (kernel, "default")]
+    for version in host.listdir(DKMS_HEADERS):
+        if sysfs_values.is_name(version):
+            found += ["%s/%s/%s/%s/module/Module.symvers" % (DKMS_HEADERS, version, kernel, arch)
+                      for arch in host.listdir("%s/%s/%s" % (DKMS_HEADERS, version, kernel))]
+            found.append("%s/%s/build/Module.symvers" % (DKMS_HEADERS, version))
+    return found

@@ -18,12 +18,9 @@ IDENTITY_SLOTS = 16  # the reserved slots of a port's own interface come first (
 
 def observe_gids(host: Host, port: str) -> Optional[List[Dict[str, Any]]]:
     """Every used slot of a port's table in order; None when there is no table to read."""
-    slots = _slots(host, port + "/gids")
-    if not slots:
-        return None
     gids = []
     readable = False
-    for index in slots:
+    for index in _numbers(host, port + "/gids"):
         gid = sysfs_values.gid(attribute(host, "%s/gids/%d" % (port, index)))
         readable = readable or gid is not None
         if gid is None or gid == sysfs_values.ZERO_GID:
@@ -39,11 +36,8 @@ def observe_gids(host: Host, port: str) -> Optional[List[Dict[str, Any]]]:
 
 def first_netdev(host: Host, port: str) -> Optional[str]:
     """The interface that the kernel itself ties to a port: the one of its lowest GID."""
-    for index in _slots(host, port + "/gid_attrs/ndevs")[:IDENTITY_SLOTS]:
-        netdev = _netdev(host, port, index)
-        if netdev is not None:
-            return netdev
-    return None
+    indexes = _numbers(host, port + "/gid_attrs/ndevs")[:IDENTITY_SLOTS]
+    return next(filter(None, (_netdev(host, port, index) for index in indexes)), None)
 
 
 def port_guid(gids: Optional[List[Dict[str, Any]]], link_layer: Optional[str]) -> Optional[str]:
@@ -51,21 +45,16 @@ def port_guid(gids: Optional[List[Dict[str, Any]]], link_layer: Optional[str]) -
 
     On Ethernet only a link-local GID 0 holds one; an address in that slot is no GUID.
     """
-    for entry in gids or []:
-        if entry["index"] != 0:
-            continue
-        prefix, low = entry["gid"][:19], entry["gid"][20:]
-        if low == "0000:0000:0000:0000" or (link_layer != "InfiniBand" and prefix != "fe80:0000:0000:0000"):
-            return None
-        return str(low)
-    return None
+    gid = next((str(entry["gid"]) for entry in gids or [] if entry["index"] == 0), sysfs_values.ZERO_GID)
+    local = link_layer == "InfiniBand" or gid.startswith("fe80:0000:0000:0000:")
+    return gid[20:] if local and gid[20:] != "0000:0000:0000:0000" else None
 
 
 def _netdev(host: Host, port: str, index: int) -> Optional[str]:
     return sysfs_values.name(attribute(host, "%s/gid_attrs/ndevs/%d" % (port, index)))
 
 
-def _slots(host: Host, directory: str) -> List[int]:
+def _numbers(host: Host, directory: str) -> List[int]:
     numbers = (sysfs_values.integer(name) for name in host.listdir(directory))
     return sorted(number for number in numbers if number is not None and 0 <= number < 65536)
 
@@ -124,43 +113,26 @@ def _place(host: Host, name: str) -> Place:
 
 def sibling_netdevs(host: Host, hca: str) -> List[str]:
     """Interfaces of the HCA's own PCI function, without those of its embedded switch."""
-    names = []
-    for name in host.listdir(hca + "/device/net"):
-        if not sysfs_values.is_name(name):
-            continue
-        port_name = attribute(host, "%s/%s/phys_port_name" % (CLASS_NET, name))
-        if not _REPRESENTOR.match((port_name or "").strip()):
-            names.append(name)
-    return sorted(names, key=sysfs_values.natural_key)
+    names = filter(sysfs_values.is_name, host.listdir(hca + "/device/net"))
+    own = [name for name in names if not _REPRESENTOR.match((attribute(host, "%s/%s/phys_port_name" % (CLASS_NET, name)) or "").strip())]
+    return sorted(own, key=sysfs_values.natural_key)
 
 
 def netdev_with_dev_port(host: Host, names: List[str], port: int) -> Optional[str]:
     """The interface of one port of an HCA: the kernel numbers them from 0 in dev_port."""
-    for name in names:
-        if sysfs_values.integer(attribute(host, "%s/%s/dev_port" % (CLASS_NET, name))) == port - 1:
-            return name
-    return names[0] if len(names) == 1 and port == 1 else None
-
-
-def netdev_with_mac(macs: Mapping[str, str], node_guid: Optional[str]) -> Optional[str]:
-    """eRDMA's interface is another PCI function; its MAC is in the node GUID."""
-    mac = sysfs_values.mac_of_guid(node_guid)
-    return macs.get(mac) if mac is not None else None
+    numbered = (name for name in names if sysfs_values.integer(attribute(host, "%s/%s/dev_port" % (CLASS_NET, name))) == port - 1)
+    return next(numbered, names[0] if len(names) == 1 and port == 1 else None)
 
 
 def hardware_macs(host: Host) -> Dict[str, str]:
     """MAC -> interface, for interfaces of devices only: a bond or VLAN repeats the MAC of what is below it."""
-    found: Dict[str, str] = {}
-    for name in entries(host, CLASS_NET):
-        mac = sysfs_values.mac_address(attribute(host, "%s/%s/address" % (CLASS_NET, name)))
-        if mac is not None and host.exists("%s/%s/device" % (CLASS_NET, name)):
-            found.setdefault(mac, name)
-    return found
+    macs = [(sysfs_values.mac_address(attribute(host, "%s/%s/address" % (CLASS_NET, name))), name) for name in entries(host, CLASS_NET)]
+    # The first of each counts.
+    return {mac: name for mac, name in reversed(macs) if mac is not None and host.exists("%s/%s/device" % (CLASS_NET, name))}
 
 
 def port_numbers(host: Host, hca: str) -> List[int]:
-    numbers = (sysfs_values.integer(name) for name in host.listdir(hca + "/ports"))
-    return sorted(number for number in numbers if number is not None and number >= 0)
+    return _numbers(host, hca + "/ports")
 
 
 def port_netdev(host: Host, place: Place, number: int, kernel_netdev: Optional[str], macs: Mapping[str, str]) -> Optional[str]:
@@ -169,7 +141,8 @@ def port_netdev(host: Host, place: Place, number: int, kernel_netdev: Optional[s
         kernel_netdev
         or place.soft_parent
         or netdev_with_dev_port(host, place.siblings, number)
-        or (netdev_with_mac(macs, place.node_guid) if not place.siblings else None)
+        # eRDMA's interface is another PCI function; its MAC is in the node GUID
+        or (None if place.siblings else macs.get(sysfs_values.mac_of_guid(place.node_guid) or ""))
     )
 
 
@@ -182,20 +155,16 @@ def observe_identities(host: Host) -> Tuple[Hca, ...]:
 
 def _identity(host: Host, place: Place, macs: Mapping[str, str]) -> Hca:
     ports = tuple(port_numbers(host, place.path))
-    netdevs: List[str] = []
-    guids = []
-    link_layer: Optional[str] = None
-    for number in ports:
-        path = "%s/ports/%d" % (place.path, number)
-        netdevs.append(port_netdev(host, place, number, first_netdev(host, path), macs) or "")
-        layer = sysfs_values.token(attribute(host, path + "/link_layer"))
-        link_layer = link_layer or layer
-        gid = sysfs_values.gid(attribute(host, path + "/gids/0"))
-        guids.append(port_guid([{"index": 0, "gid": gid}] if gid else None, layer) or "")
+    paths = ["%s/ports/%d" % (place.path, number) for number in ports]
+    netdevs = [port_netdev(host, place, number, first_netdev(host, path), macs) or "" for number, path in zip(ports, paths)]
+    layers = [sysfs_values.token(attribute(host, path + "/link_layer")) for path in paths]
+    gids = [sysfs_values.gid(attribute(host, path + "/gids/0")) for path in paths]
+    guids = tuple(port_guid([{"index": 0, "gid": gid}] if gid else None, layer) or "" for gid, layer in zip(gids, layers))
     unique = tuple(dict.fromkeys(name for name in netdevs + place.siblings if name))
     on_bus = place.soft_parent is None
     device_id = sysfs_values.hex_text(attribute(host, place.path + "/device/device")) if on_bus else None
-    return Hca(place.name, place.node_guid, place.pci, place.driver, unique, ports, tuple(guids), link_layer, tuple(netdevs), device_id)
+    return Hca(place.name, place.node_guid, place.pci, place.driver, unique, ports, guids, next(filter(None, layers), None),
+               tuple(netdevs), device_id)
 
 
 def observe_hcas(host: Host, active_mtus: Mapping[Tuple[str, int], int]) -> List[Dict[str, Any]]:
@@ -273,11 +242,9 @@ def active_mtus(host: Host) -> Dict[PortKey, int]:
     """(HCA, port) -> active_mtu in bytes. A port that verbs does not tell about is missing."""
     if host.live:
         return parse_devinfo(host.run(["ibv_devinfo", "-v"], TIMEOUT).out)
-    found: Dict[PortKey, int] = {}
-    for name in host.listdir("/cmd"):
-        if name.startswith("ibv_devinfo"):  # with or without -v, or one file a device (-d mlx5_0)
-            found.update(parse_devinfo(host.read("/cmd/" + name) or ""))
-    return found
+    # With or without -v, or one file a device (-d mlx5_0).
+    texts = [host.read("/cmd/" + name) or "" for name in host.listdir("/cmd") if name.startswith("ibv_devinfo")]
+    return {key: mtu for text in texts for key, mtu in parse_devinfo(text).items()}
 
 
 def parse_devinfo(text: str) -> Dict[PortKey, int]:

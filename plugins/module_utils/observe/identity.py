@@ -85,10 +85,9 @@ def observe_virtual(host: Host) -> Optional[str]:
     if flags is not None and " hypervisor" not in flags.group(0):
         return None
     names = " ".join(host.line(path) or "" for path in _DMI_FILES)
-    for word, hypervisor in _DMI:
-        if word in names and (flags is not None or word in ("QEMU", "KVM", "VMware", "VirtualBox")):
-            return hypervisor
-    return "other" if flags is not None else None
+    known = (hypervisor for word, hypervisor in _DMI
+             if word in names and (flags is not None or word in ("QEMU", "KVM", "VMware", "VirtualBox")))
+    return next(known, "other" if flags is not None else None)
 
 
 def in_container(host: Host) -> bool:

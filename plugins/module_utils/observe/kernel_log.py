@@ -52,12 +52,8 @@ def observe_log(host: Host) -> Dict[str, Any]:
 
 def lines_of(text: str) -> List[Line]:
     """Those with a time; what is none (a line break in somebody's name) is nobody's word."""
-    found = []
-    for row in text.splitlines():
-        stamp = _STAMP.match(row)
-        if stamp is not None:
-            found.append(Line(float("%s.%s" % stamp.groups()), row[stamp.end():stamp.end() + LINE]))
-    return found
+    stamps = [(_STAMP.match(row), row) for row in text.splitlines()]
+    return [Line(float("%s.%s" % stamp.groups()), row[stamp.end():stamp.end() + LINE]) for stamp, row in stamps if stamp is not None]
 
 
 def events_of(lines: Sequence[Line], before: Sequence[Mapping[str, Any]] = ()) -> List[Dict[str, Any]]:

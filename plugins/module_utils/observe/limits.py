@@ -25,39 +25,25 @@ def _login_limits(host: Host) -> List[Dict[str, Optional[str]]]:
     """Lines of limits.conf and limits.d about our items, in the order in which PAM reads them."""
     paths = ["/etc/security/limits.conf"]
     paths += [LIMITS_D + "/" + name for name in host.listdir(LIMITS_D) if name.endswith(".conf") and sysfs_values.token(name)]
-    found: List[Dict[str, Optional[str]]] = []
-    for path in paths:
-        for line in (host.read(path) or "").splitlines():
-            fields = line.partition("#")[0].split()
-            if len(fields) == 4 and fields[2] in _ITEMS and sysfs_values.token(" ".join(fields)):
-                found.append({"file": path, "domain": fields[0], "type": fields[1], "item": fields[2], "value": fields[3]})
-    return found
+    lines = [(path, line.partition("#")[0].split()) for path in paths for line in (host.read(path) or "").splitlines()]
+    return [{"file": path, "domain": fields[0], "type": fields[1], "item": fields[2], "value": fields[3]} for path, fields in lines
+            if len(fields) == 4 and fields[2] in _ITEMS and sysfs_values.token(" ".join(fields))]
 
 
 def _systemd_files(host: Host) -> Dict[str, Dict[str, str]]:
     """Defaults set in system.conf and its drop-ins, with the file that set each last."""
-    paths = ["/etc/systemd/system.conf"]
-    names = {}  # a drop-in of the same name in a later directory replaces the earlier one
-    for directory in _SYSTEM_DIRECTORIES:
-        found_here = [name for name in host.listdir(directory) if name.endswith(".conf") and sysfs_values.token(name)]
-        names.update({name: directory + "/" + name for name in found_here})
-    paths += [names[name] for name in sorted(names)]
-    found = {}
-    for path in paths:
+    # A drop-in of the same name in a later directory replaces the earlier one.
+    names = {name: "%s/%s" % (directory, name) for directory in _SYSTEM_DIRECTORIES for name in host.listdir(directory)
+             if name.endswith(".conf") and sysfs_values.token(name)}
+    found: Dict[str, Dict[str, str]] = {}
+    for path in ["/etc/systemd/system.conf"] + [names[name] for name in sorted(names)]:
         values = sysfs_values.key_values(host.read(path))
-        for key, item in _KEYS.items():
-            if key in values:
-                found[item] = {"value": values[key], "file": path}
+        found.update((item, {"value": values[key], "file": path}) for key, item in _KEYS.items() if key in values)
     return found
 
 
 def _systemd_effective(host: Host) -> Dict[str, Optional[Union[int, str]]]:
     """The manager's own answer: ``infinity`` or a number (bytes of memlock, descriptors); None when it gives none."""
-    values: Dict[str, str] = {}
-    if not host.live or host.line("/proc/1/comm") == "systemd":
-        values = sysfs_values.key_values(host.run(SHOW, 10.0).out)
-    found: Dict[str, Optional[Union[int, str]]] = {}
-    for key, item in _KEYS.items():
-        text = values.get(key)
-        found[item] = "infinity" if text == "infinity" else sysfs_values.integer(text)
-    return found
+    asked = not host.live or host.line("/proc/1/comm") == "systemd"
+    values = sysfs_values.key_values(host.run(SHOW, 10.0).out) if asked else {}
+    return {item: "infinity" if values.get(key) == "infinity" else sysfs_values.integer(values.get(key)) for key, item in _KEYS.items()}

@@ -103,13 +103,9 @@ class Ports:
         return dict(port.seen, state=state, rate=rate, **counters)
 
     def _sum(self, files: Sequence[str]) -> Optional[int]:
-        total = 0
-        for file in files:
-            value = sysfs_values.integer(attribute(self._host, file))
-            if value is None:
-                return None
-            total += value * (WORDS if file.endswith("_data") else 1)
-        return total if files else None
+        values = [(sysfs_values.integer(attribute(self._host, file)), WORDS if file.endswith("_data") else 1) for file in files]
+        known = [value * unit for value, unit in values if value is not None]
+        return sum(known) if known and len(known) == len(files) else None
 
 
 def _pause(name: str) -> Optional[str]:

@@ -44,20 +44,14 @@ def found_mpi(host: Host, prefix: Optional[str] = None, install: str = "none", d
     ``install``: the inventory's mpi_install; what it asks for comes before the rest. ``drop``: the words before a command line that take
     root's rights away; what lies below ``prefix`` may be another user's, and is run with them.
     """
-    found: List[Mpi] = []
-    seen: List[str] = []
-    for path in _places(host, (prefix or "").rstrip("/")):
-        if not host.exists(path):
-            continue
-        real = resolved(path, host.readlink)  # mpirun, /etc/alternatives/mpirun, mpirun.openmpi, orterun
-        if real in seen:
-            continue
-        seen.append(real)
-        mpi = _asked(host, path, drop if prefix else ())
-        # mpirun and mpiexec of one installation are often two files of the same program
-        if mpi is not None and not any((row.kind, row.version, row.prefix) == (mpi.kind, mpi.version, mpi.prefix) for row in found):
-            found.append(mpi)
-    return tuple(sorted(found, key=lambda row: not _wished(row, install)))
+    paths: Dict[str, str] = {}
+    for path in filter(host.exists, _places(host, (prefix or "").rstrip("/"))):
+        paths.setdefault(resolved(path, host.readlink), path)  # mpirun, /etc/alternatives/mpirun, mpirun.openmpi, orterun
+    found: Dict[Tuple[str, str, str], Mpi] = {}
+    for mpi in [_asked(host, path, drop if prefix else ()) for path in paths.values()]:
+        if mpi is not None:  # mpirun and mpiexec of one installation are often two files of the same program
+            found.setdefault((mpi.kind, mpi.version, mpi.prefix), mpi)
+    return tuple(sorted(found.values(), key=lambda row: not _wished(row, install)))
 
 
 def _wished(mpi: Mpi, install: str) -> bool:

@@ -66,14 +66,9 @@ def _profiles(host: Host) -> Dict[str, Dict[str, str]]:
     for name in host.listdir(PROFILE_D):
         if not name.endswith(".sh") or not sysfs_values.is_name(name):
             continue
-        values = {}
-        for line in (host.read(PROFILE_D + "/" + name) or "").splitlines():
-            assignment = _EXPORT.match(line.strip())
-            if assignment is None or not _OURS.match(assignment.group(1)):
-                continue
-            value = _shell_value(assignment.group(1), assignment.group(2))
-            if value == "" or sysfs_values.token(value):
-                values[assignment.group(1)] = value
+        matches = [_EXPORT.match(line.strip()) for line in (host.read(PROFILE_D + "/" + name) or "").splitlines()]
+        pairs = [(match.group(1), _shell_value(*match.groups())) for match in matches if match is not None and _OURS.match(match.group(1))]
+        values = {variable: value for variable, value in pairs if value == "" or sysfs_values.token(value)}
         if values:
             found[PROFILE_D + "/" + name] = values
     return found
@@ -92,12 +87,11 @@ def _shell_value(variable: str, text: str) -> str:
 def _library(host: Host) -> Optional[Dict[str, Optional[str]]]:
     """The first libnccl.so.2 of the usual directories; its full version is in the name of the file behind the link."""
     for directory in _LIBRARY_DIRECTORIES:
-        names = [name for name in host.listdir(directory) if _LIBNCCL.match(name)]
-        if not names:
-            continue
-        versions = sorted((match.group(1) for match in map(_LIBNCCL.match, names) if match), key=sysfs_values.natural_key)
-        full = [version for version in versions if version.count(".") == 2]
-        return {"path": "%s/libnccl.so.%s" % (directory, versions[0]), "version": full[-1] if full else None}
+        matches = map(_LIBNCCL.match, host.listdir(directory))
+        versions = sorted((match.group(1) for match in matches if match), key=sysfs_values.natural_key)
+        if versions:
+            full = [version for version in versions if version.count(".") == 2]
+            return {"path": "%s/libnccl.so.%s" % (directory, versions[0]), "version": full[-1] if full else None}
     return None
 
 
@@ -146,28 +140,19 @@ def effective(host: Host, carrier: Carrier, conf: Dict[str, str]) -> Dict[str, s
     """What NCCL sees there. ``conf``: the variables of /etc/nccl.conf, found or wanted."""
     found = dict(carrier.variables or {})
     named = found.get(CONF_FILE)
-    files = [named] if named else [HOME_CONF]
-    for path in files:
-        for name, value in ours("=".join(item) for item in conf_variables(host.read(path)).items()).items():
-            found.setdefault(name, value)
-    if not named:
-        for name, value in conf.items():
-            found.setdefault(name, value)
+    own = ours("=".join(item) for item in conf_variables(host.read(named or HOME_CONF)).items())
+    for name, value in list(own.items()) + list({} if named else conf.items()):
+        found.setdefault(name, value)
     return found
 
 
 def setters(host: Host, name: str) -> List[str]:
     """``file:line`` of every line of the usual files that sets the variable."""
     word = re.compile(r"(?:^|[\s=\"'])%s(?:=|\s+DEFAULT=|\s+OVERRIDE=)" % re.escape(name))
-    paths = list(FILES)
-    for directory, ending in DIRECTORIES:
-        paths += ["%s/%s" % (directory, item) for item in host.listdir(directory) if item.endswith(ending)]
-    found: List[str] = []
-    for path in paths:
-        for number, line in enumerate((host.read(path) or "").splitlines()[:LINES], 1):
-            if not line.lstrip().startswith("#") and word.search(line):
-                found.append("%s:%d" % (path, number))
-    return found
+    paths = FILES + tuple("%s/%s" % (directory, item) for directory, ending in DIRECTORIES for item in host.listdir(directory)
+                          if item.endswith(ending))
+    return ["%s:%d" % (path, number) for path in paths for number, line in enumerate((host.read(path) or "").splitlines()[:LINES], 1)
+            if not line.lstrip().startswith("#") and word.search(line)]
 
 
 def _login(host: Host) -> Carrier:

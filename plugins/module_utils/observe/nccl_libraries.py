@@ -9,7 +9,7 @@ file is called. Nothing is loaded or run: a library executes code when it is loa
 
 import posixpath
 import re
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
 from ..formats.outside import is_digits
@@ -101,14 +101,10 @@ def places_of(spec: Spec) -> Places:
 def loadable_nccl(host: Host, identity: Identity, places: Optional[Places] = None) -> Tuple[LoadableNccl, ...]:
     """In the order of the module's first words."""
     where = places if places is not None else Places()
-    found: List[LoadableNccl] = []
     local = ["%s/%s" % (directory, NAME) for directory in LOCAL if host.readlink(directory) is None]
-    for path in cached_libraries(host) + local:
-        if host.exists(path) and path not in [row.path for row in found]:
-            found.append(LoadableNccl(path, library_version(host, path)[0], _origin(host, identity, path)))
-    for path in prefixed_libraries(host, where.prefix):
-        if host.exists(path):
-            found.append(LoadableNccl(path, library_version(host, path)[0], BELOW_PREFIX))
+    own, prefixed = dict.fromkeys(cached_libraries(host) + local), prefixed_libraries(host, where.prefix)
+    found = [LoadableNccl(path, library_version(host, path)[0], _origin(host, identity, path)) for path in own if host.exists(path)]
+    found += [LoadableNccl(path, library_version(host, path)[0], BELOW_PREFIX) for path in prefixed if host.exists(path)]
     for directory in site_packages(host, where):
         found += [row for row in _of_torch(host, directory) if row.path not in [other.path for other in found]]
     return tuple(found)
@@ -123,13 +119,10 @@ def site_packages(host: Host, places: Places) -> List[str]:
     prefixes = _environments(host, places.environment) + [home]
     if prefixes[-1] == "/usr" or any(_SYSTEM_TOO.search(host.read(prefix + "/pyvenv.cfg", 65536) or "") for prefix in prefixes):
         prefixes += ["/usr", "/usr/local"]
-    found: List[str] = []
-    for prefix in prefixes:
-        for lib in [lib for lib in (prefix + "/lib", prefix + "/lib64") if host.readlink(lib) is None]:
-            for name in [name for name in host.listdir(lib) if _PYTHON.match(name)]:
-                paths = ["%s/%s/%s-packages" % (lib, name, kind) for kind in ("site", "dist")]
-                found += [path for path in paths if path not in found and host.exists(path)]
-    return found
+    libs = [lib for prefix in prefixes for lib in (prefix + "/lib", prefix + "/lib64") if host.readlink(lib) is None]
+    pythons = ["%s/%s" % (lib, name) for lib in libs for name in host.listdir(lib) if _PYTHON.match(name)]
+    paths = dict.fromkeys("%s/%s-packages" % (python, kind) for python in pythons for kind in ("site", "dist"))
+    return [path for path in paths if host.exists(path)]
 
 
 def _environments(host: Host, path: str) -> List[str]:
@@ -142,13 +135,9 @@ def _of_torch(host: Host, directory: str) -> List[LoadableNccl]:
     wheel = "%s/nvidia/nccl/lib/%s" % (directory, NAME)
     if host.exists(wheel):
         return [LoadableNccl(wheel, library_version(host, wheel)[0], TORCH)]
-    found: List[LoadableNccl] = []
-    for name in host.listdir(directory + "/torch/lib"):
-        path = "%s/torch/lib/%s" % (directory, name)
-        version = linked_version(host, path) if _TORCH.match(name) else None
-        if version is not None:  # a torch that loads libnccl.so.2 has no such text
-            found.append(LoadableNccl(path, version, TORCH))
-    return found
+    paths = ["%s/torch/lib/%s" % (directory, name) for name in host.listdir(directory + "/torch/lib") if _TORCH.match(name)]
+    found = [LoadableNccl(path, linked_version(host, path), TORCH) for path in paths]
+    return [row for row in found if row.version is not None]  # a torch that loads libnccl.so.2 has no such text
 
 
 def linked_version(host: Host, path: str) -> Optional[str]:
@@ -174,11 +163,7 @@ def owner_of(host: Host, identity: Identity, path: str) -> Optional[str]:
         for name in [path, "/usr" + path] if path.startswith("/lib") else [path]:
             answer = host.run(("dpkg-query", "-S", name), OWNER_SECONDS)
             if answer.ok:
-                return _first(answer.out.partition(":")[0].split(","))
+                return answer.out.partition(":")[0].split(",")[0].strip() or None
         return None
     answer = host.run(("rpm", "-qf", "--qf", "%{NAME}\\n", path), OWNER_SECONDS)
-    return _first(answer.out.split()) if answer.ok else None
-
-
-def _first(words: Sequence[str]) -> Optional[str]:
-    return words[0].strip() or None if words else None
+    return next(iter(answer.out.split()), None) if answer.ok else None

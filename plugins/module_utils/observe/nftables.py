@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import list_or_empty, mapping, read_json, rows, whole
+from ..formats.outside import json_value, list_or_empty, mapping, rows, whole
 
 LIST = ("nft", "-j", "list", "ruleset")
 FAMILIES = ("ip", "ip6", "inet")
@@ -69,11 +69,10 @@ def chains_of(text: str) -> Optional[List[Dict[str, Any]]]:
 
 
 def _objects(text: str) -> Optional[Objects]:
-    try:
-        items = mapping(read_json(text))["nftables"]
-    except (ValueError, KeyError):
+    document = mapping(json_value(text))
+    if "nftables" not in document:
         return None
-    pairs = [next(iter(item.items()), ("", None)) for item in rows(items)]
+    pairs = [next(iter(item.items()), ("", None)) for item in rows(document["nftables"])]
     known = [(kind, value) for kind, value in pairs if isinstance(value, dict)]
     sets = {(str(value.get("family")), str(value.get("table")), str(value.get("name"))): list_or_empty(value.get("elem"))
             for kind, value in known if kind in ("set", "map")}

@@ -99,10 +99,8 @@ def _by_preference(host: Host) -> List[str]:
 def _ipv4_routes(host: Host) -> List[Tuple[str, int, int, int]]:
     """(interface, network, mask, metric) in host order of every IPv4 route that is up."""
     routes = []
-    for line in (host.read("/proc/net/route") or "").splitlines()[1:]:
-        fields = line.split()
-        if len(fields) < 8 or not sysfs_values.is_name(fields[0]):
-            continue
+    lines = [line.split() for line in (host.read("/proc/net/route") or "").splitlines()[1:]]
+    for fields in [fields for fields in lines if len(fields) > 7 and sysfs_values.is_name(fields[0])]:
         values = [sysfs_values.integer("0x" + fields[at]) for at in (1, 3, 7)]
         if None not in values and (values[1] or 0) & RTF_UP:
             routes.append((fields[0], _host_order(values[0] or 0), _host_order(values[2] or 0), sysfs_values.integer(fields[6]) or 0))
@@ -139,12 +137,10 @@ def interface_rows(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
 
 
 def _interface_rows(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:
-    for argv in IP_ADDR:
-        found = json_value(host.run(argv, 10.0).out)
-        if found is not None:
-            names = [(link.get("ifname"), link) for link in rows(found)]
-            return {name: link for name, link in names if isinstance(name, str) and sysfs_values.is_name(name)}
-    return None
+    told = (json_value(host.run(argv, 10.0).out) for argv in IP_ADDR)
+    found = next((answer for answer in told if answer is not None), None)
+    names = [(link.get("ifname"), link) for link in rows(found)]
+    return None if found is None else {name: link for name, link in names if isinstance(name, str) and sysfs_values.is_name(name)}
 
 
 def observe_addresses(host: Host) -> Dict[str, List[str]]:
@@ -152,12 +148,9 @@ def observe_addresses(host: Host) -> Dict[str, List[str]]:
     links = interface_rows(host)
     if links is None:
         return _ipv6_addresses(host)
-    found: Dict[str, List[str]] = {}
-    for name, link in links.items():
-        texts = [sysfs_values.token("%s/%s" % (item.get("local"), item.get("prefixlen")))
-                 for item in rows(link.get("addr_info")) if item.get("family") in ("inet", "inet6")]
-        found[name] = [text for text in texts if text is not None]
-    return found
+    texts = {name: [sysfs_values.token("%s/%s" % (item.get("local"), item.get("prefixlen"))) for item in rows(link.get("addr_info"))
+                    if item.get("family") in ("inet", "inet6")] for name, link in links.items()}
+    return {name: [text for text in own if text is not None] for name, own in texts.items()}
 
 
 def _ipv6_addresses(host: Host) -> Dict[str, List[str]]:
@@ -183,18 +176,13 @@ def observe_netdevs(host: Host, nics: Tuple[Nic, ...]) -> List[Dict[str, Any]]:
     addresses = observe_addresses(host) if nics else {}
     found = []
     for nic in nics:
-        path = CLASS_NET + "/" + nic.name
-        speed = sysfs_values.integer(attribute(host, path + "/speed"))
+        mtu, operstate, speed = (attribute(host, "%s/%s/%s" % (CLASS_NET, nic.name, name)) for name in ("mtu", "operstate", "speed"))
+        rate = sysfs_values.integer(speed)
         found.append({
-            "name": nic.name,
-            "mac": nic.mac or None,
-            "pci_address": nic.pci,
-            "driver": nic.driver,
-            "kind": nic.kind,
-            "management": nic.management,
-            "mtu": sysfs_values.integer(attribute(host, path + "/mtu")),
-            "operstate": sysfs_values.name(attribute(host, path + "/operstate")),
-            "speed_mbps": speed if speed is not None and speed > 0 else None,  # -1 (or EINVAL): the kernel's word for "no link"
+            "name": nic.name, "mac": nic.mac or None, "pci_address": nic.pci,
+            **{name: getattr(nic, name) for name in ("driver", "kind", "management")},
+            "mtu": sysfs_values.integer(mtu), "operstate": sysfs_values.name(operstate),
+            "speed_mbps": rate if rate is not None and rate > 0 else None,  # -1 (or EINVAL): the kernel's word for "no link"
             "addresses": addresses.get(nic.name),
         })
     return found
@@ -213,11 +201,8 @@ _PARENT = re.compile(r".*\) \S ([0-9]{1,18}) ", re.DOTALL)  # a process name may
 
 def ancestors_connection_address(host: Host) -> Optional[str]:
     """None where no ancestor was started by sshd (or the node is a captured tree)."""
-    for process in ancestors(host):
-        found = _VARIABLE.search(host.read("/proc/%s/environ" % process, _LIMIT) or "")
-        if found is not None:
-            return found.group(1)
-    return None
+    told = (_VARIABLE.search(host.read("/proc/%s/environ" % process, _LIMIT) or "") for process in ancestors(host))
+    return next((found.group(1) for found in told if found is not None), None)
 
 
 def ancestors(host: Host) -> Iterator[str]:
@@ -229,3 +214,10 @@ def ancestors(host: Host) -> Iterator[str]:
         if parent is None or parent.group(1) in ("0", "1"):
             return
         process = parent.group(1)
+
+
+def listening(host: Host) -> List[int]:
+    """TCP ports in state LISTEN (0A), both families."""
+    lines = [line.split() for path in ("/proc/net/tcp", "/proc/net/tcp6") for line in (host.read(path) or "").splitlines()[1:]]
+    ports = [sysfs_values.integer("0x" + fields[1].rpartition(":")[2]) for fields in lines if len(fields) > 3 and fields[3] == "0A"]
+    return [port for port in ports if port is not None]

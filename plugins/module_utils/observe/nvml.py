@@ -183,11 +183,8 @@ class Nvml:
         return BANDWIDTH.get(told.health & 3) if told is not None else None
 
     def _figures(self, device: Optional[Any], wanted: Rows) -> Dict[str, Any]:
-        found: Dict[str, Any] = {}
-        for name, function, arguments, kind, units in wanted:
-            value = self._figure(device, function, arguments, kind)
-            found[name] = value if value is None or units == 1 else value / units
-        return found
+        read = [(name, self._figure(device, function, arguments, kind), units) for name, function, arguments, kind, units in wanted]
+        return {name: value if value is None or units == 1 else value / units for name, value, units in read}
 
     def _text(self, device: Any, name: str) -> Optional[str]:
         room = ctypes.create_string_buffer(96)

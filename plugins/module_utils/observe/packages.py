@@ -182,10 +182,8 @@ def without_ours(text: str) -> str:
     kept: List[str] = []
     ours = False
     for line in text.splitlines():
-        if line == LOCK_BEGIN:
-            ours = True
-        elif line == LOCK_END:
-            ours = False
+        if line in (LOCK_BEGIN, LOCK_END):
+            ours = line == LOCK_BEGIN
         elif not ours:
             kept.append(line)
     return "".join(line + "\n" for line in kept)

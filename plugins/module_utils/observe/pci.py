@@ -149,15 +149,8 @@ def config_of(host: Host, address: str) -> Optional[ConfigSpace]:
 
 def path_above(host: Host, address: str) -> Tuple[str, ...]:
     """The bridges between a function and its root complex, the nearest first, root port last."""
-    target = host.readlink("%s/%s" % (PCI_DEVICES, address))
-    if target is None:
-        return ()
-    found: List[str] = []
-    for part in target.split("/"):
-        function = sysfs_values.pci_address(part)
-        if function is not None and function != address:
-            found.insert(0, function)
-    return tuple(found[:MAX_DEPTH])
+    parts = map(sysfs_values.pci_address, (host.readlink("%s/%s" % (PCI_DEVICES, address)) or "").split("/"))
+    return tuple([function for function in parts if function is not None and function != address][::-1][:MAX_DEPTH])
 
 
 def links_of(host: Host, address: str) -> List[Dict[str, Any]]:
@@ -204,15 +197,10 @@ def bars_of(host: Host, address: str) -> Optional[List[Dict[str, Any]]]:
     text = pci_attribute(host, address, "resource")
     if text is None:
         return None
-    found: List[Dict[str, Any]] = []
-    for index, line in enumerate(text.splitlines()[:_BARS]):
-        fields = [sysfs_values.integer(field) for field in line.split()]
-        if len(fields) != 3 or fields[0] is None or fields[1] is None or fields[2] is None:
-            continue
-        start, end, flags = fields[0], fields[1], fields[2]
-        if flags & _FLAG_MEMORY and end > start:
-            found.append({"index": index, "address": "0x%x" % start, "size": end - start + 1, "bits": 64 if flags & _FLAG_64 else 32})
-    return found
+    lines = [[sysfs_values.integer(field) for field in line.split()] for line in text.splitlines()[:_BARS]]
+    rows = [(index, [field for field in fields if field is not None]) for index, fields in enumerate(lines) if len(fields) == 3]
+    return [{"index": index, "address": "0x%x" % row[0], "size": row[1] - row[0] + 1, "bits": 64 if row[2] & _FLAG_64 else 32}
+            for index, row in rows if len(row) == 3 and row[2] & _FLAG_MEMORY and row[1] > row[0]]
 
 
 def link_facts(host: Host, address: str) -> Dict[str, Any]:
@@ -221,9 +209,7 @@ def link_facts(host: Host, address: str) -> Dict[str, Any]:
     return {
         "path": list(path_above(host, address)),
         "links": links_of(host, address),
-        "max_payload": express.max_payload if express is not None else None,
-        "max_read_request": express.max_read_request if express is not None else None,
-        "relaxed_ordering": express.relaxed_ordering if express is not None else None,
+        **{name: getattr(express, name, None) for name in ("max_payload", "max_read_request", "relaxed_ordering")},
         "bars": bars_of(host, address),
         "sriov": _sriov(host, address),
         "iommu": sysfs_values.name(pci_attribute(host, address, "iommu_group/type")),

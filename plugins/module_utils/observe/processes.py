@@ -66,12 +66,9 @@ def processes_of(text: str) -> List[Process]:
 
 def holders(host: Host, is_one: Callable[[str], bool]) -> List[str]:
     """``python3 (4711)``: the processes with an open file of which ``is_one`` says so, by its path."""
-    found = []
-    for pid in filter(is_digits, host.listdir("/proc")):
-        opened = "/proc/%s/fd" % pid
-        if any(is_one(host.readlink("%s/%s" % (opened, fd)) or "") for fd in host.listdir(opened)):
-            found.append("%s (%s)" % (token(host.line("/proc/%s/comm" % pid)) or "?", pid))
-    return found
+    pids = [pid for pid in filter(is_digits, host.listdir("/proc")) if any(
+        is_one(host.readlink("/proc/%s/fd/%s" % (pid, fd)) or "") for fd in host.listdir("/proc/%s/fd" % pid))]
+    return ["%s (%s)" % (token(host.line("/proc/%s/comm" % pid)) or "?", pid) for pid in pids]
 
 
 def observe_processes(host: Host, gpus: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:

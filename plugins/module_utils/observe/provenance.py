@@ -7,7 +7,7 @@ whoever edits by hand leaves a time and no name.
 
 import re
 import time
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats.outside import is_digits
 from ..host.host import Host
@@ -43,30 +43,24 @@ UNKNOWN = Origin(None, "")
 def origins(host: Host, changes: Sequence[Change]) -> Dict[str, Origin]:
     """Change key -> origin, for those whose subject is a file, a package or a unit."""
     steps = package_steps(host) if any(change.subject[0] in (FILE, PACKAGE) for change in changes) else ()
-    found: Dict[str, Origin] = {}
-    for change in changes:
-        kind, name = change.subject
-        if kind == UNIT:
-            found[change.key] = unit_origin(host, name)
-        elif kind in (FILE, PACKAGE):
-            found[change.key] = (file_origin if kind == FILE else package_origin)(host, name, steps)
-    return {key: origin for key, origin in found.items() if origin != UNKNOWN}
+    known = [(change.key, *change.subject) for change in changes if change.subject[0] in (FILE, PACKAGE, UNIT)]
+    found = [(key, unit_origin(host, name) if kind == UNIT else (file_origin if kind == FILE else package_origin)(host, name, steps))
+             for key, kind, name in known]
+    return {key: origin for key, origin in found if origin != UNKNOWN}
 
 
 def package_steps(host: Host) -> Tuple[Step, ...]:
     """What dpkg's log holds, oldest first; times there are the node's local ones."""
-    found: List[Step] = []
-    for path in reversed(DPKG_LOGS):
-        for line in (host.read(path) or "").splitlines():
-            match = _DPKG.match(line)
-            if match is not None:
-                at, verb, package, before, after = match.groups()
-                try:
-                    when = time.mktime(time.strptime(at, "%Y-%m-%d %H:%M:%S"))
-                except (ValueError, OverflowError):
-                    when = 0.0
-                found.append(Step(when, verb, package, before if verb in ("remove", "purge") else after))
-    return tuple(found)
+    matches = [_DPKG.match(line) for path in reversed(DPKG_LOGS) for line in (host.read(path) or "").splitlines()]
+    return tuple(_step(*match.groups()) for match in matches if match is not None)
+
+
+def _step(at: str, verb: str, package: str, before: str, after: str) -> Step:
+    try:
+        when = time.mktime(time.strptime(at, "%Y-%m-%d %H:%M:%S"))
+    except (ValueError, OverflowError):
+        when = 0.0
+    return Step(when, verb, package, before if verb in ("remove", "purge") else after)
 
 
 def file_origin(host: Host, path: str, steps: Sequence[Step]) -> Origin:

@@ -79,12 +79,9 @@ def _dscp_priority(found: Dict[str, Any]) -> Optional[List[List[int]]]:
     entries = found.get("dscp_prio", [])
     if not isinstance(entries, list) or len(entries) > DSCPS * PRIORITIES:
         return None
-    pairs = []
-    for entry in entries:
-        if not isinstance(entry, list) or len(entry) < 2 or not (_below(entry[0], DSCPS) and _below(entry[1], PRIORITIES)):
-            return None
-        pairs.append([entry[0], entry[1]])
-    return sorted(pairs)
+    pairs = [entry[:2] if isinstance(entry, list) else [] for entry in entries]
+    whole = all(len(pair) == 2 and _below(pair[0], DSCPS) and _below(pair[1], PRIORITIES) for pair in pairs)
+    return sorted(pairs) if whole else None
 
 
 def _ets(found: Dict[str, Any]) -> Optional[Dict[str, List[Any]]]:

@@ -67,10 +67,8 @@ def _on_disk(host: Host, kernel: Optional[str], name: str) -> Optional[Tuple[Opt
     answer = host.run(("modinfo", "-k", str(kernel), name), 10.0)
     if not answer.ok or "filename:" not in answer.out:
         return None
-    fields: Dict[str, str] = {}
-    for line in answer.out.splitlines():
-        key, _colon, value = line.partition(":")
-        fields.setdefault(key.strip(), value.strip())
+    pairs = [line.partition(":") for line in answer.out.splitlines()]
+    fields = {key.strip(): value.strip() for key, _colon, value in reversed(pairs)}  # the first of a name counts
     return sysfs_values.token(fields.get("version")), sysfs_values.token(fields.get("srcversion"))
 
 

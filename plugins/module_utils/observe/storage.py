@@ -46,11 +46,9 @@ def rdma_storage(host: Host) -> List[RdmaStorage]:
     found = _mounts(host)
     found += [RdmaStorage("NVMe over RDMA", name) for name in host.listdir("/sys/class/nvme")
               if sysfs_values.is_name(name) and host.line("/sys/class/nvme/%s/transport" % name) == "rdma"]
-    for name in host.listdir("/sys/class/scsi_host"):
-        kind = _SCSI.get(host.line("/sys/class/scsi_host/%s/proc_name" % name) or "") if sysfs_values.is_name(name) else None
-        if kind is not None:
-            found.append(RdmaStorage(kind, name))
-    return found
+    hosts = filter(sysfs_values.is_name, host.listdir("/sys/class/scsi_host"))
+    kinds = [(_SCSI.get(host.line("/sys/class/scsi_host/%s/proc_name" % name) or ""), name) for name in hosts]
+    return found + [RdmaStorage(kind, name) for kind, name in kinds if kind is not None]
 
 
 def _mounts(host: Host) -> List[RdmaStorage]:

@@ -67,14 +67,10 @@ def hca_counters(host: Host, hca: str, port: int, names: Sequence[str]) -> Dict[
 
 
 def _interface(host: Host, netdev: str) -> Dict[str, Any]:
-    counters, why = _ethtool(host, netdev)
-    missing = {} if why is None else {ETHTOOL: why}
-    pauses, why = _dcb(host, netdev)
-    if why is not None:
-        missing[TOOL] = why
-    for name, value in pauses.items():  # mlx5 answers both from the same registers, dcb for all eight priorities
-        counters.setdefault(name, value)
-    return {"counters": counters, "missing": missing}
+    (counters, no_counters), (pauses, no_pauses) = _ethtool(host, netdev), _dcb(host, netdev)
+    missing = {tool: why for tool, why in ((ETHTOOL, no_counters), (TOOL, no_pauses)) if why is not None}
+    # mlx5 answers both from the same registers, dcb for all eight priorities
+    return {"counters": dict(pauses, **counters), "missing": missing}
 
 
 def _ethtool(host: Host, netdev: str) -> Tuple[Dict[str, int], Optional[str]]:
@@ -83,12 +79,9 @@ def _ethtool(host: Host, netdev: str) -> Tuple[Dict[str, int], Optional[str]]:
     result = host.run((ETHTOOL, "-S", netdev), SECONDS)
     if result.rc != 0:
         return {}, "ethtool -S: %s" % first_line(result.err)
-    found: Dict[str, int] = {}
-    for line in result.out[:OUTPUT_LIMIT].splitlines():
-        match = _LINE.match(line)
-        name = counter_names.of_interface(match.group(1)) if match is not None else ""
-        if match is not None and _WANTED.fullmatch(name):
-            found[name] = int(match.group(2))
+    matches = [match for match in map(_LINE.match, result.out[:OUTPUT_LIMIT].splitlines()) if match is not None]
+    named = {counter_names.of_interface(match.group(1)): int(match.group(2)) for match in matches}
+    found = {name: value for name, value in named.items() if _WANTED.fullmatch(name)}
     return found, None if found else "ethtool -S shows no counter of pauses or discards"
 
 

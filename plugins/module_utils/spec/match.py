@@ -25,9 +25,8 @@ class RailTarget(NamedTuple):
     @property
     def label(self) -> str:
         """How the rail is named to people: ``rail0 (eth1)``."""
-        if self.nic is not None:
-            return "%s (%s)" % (self.rail.name, self.nic.name)
-        return "%s (%s)" % (self.rail.name, self.hca.name if self.hca is not None else "no device")
+        device = self.nic or self.hca
+        return "%s (%s)" % (self.rail.name, device.name if device is not None else "no device")
 
 
 def match_rails(spec: Spec, identity: Identity) -> Tuple[List[RailTarget], List[Problem]]:
@@ -63,45 +62,36 @@ def match_rail(rail: Rail, identity: Identity, fabric: Optional[str] = None) -> 
         nic = _carrier(ranked[0], identity)
         found = _hca_of(nic, identity)
         return RailTarget(rail, nic, found, _port_of(nic, found))
-    for hca in identity.hcas if rail.match == "pci" else ():
-        if hca.pci == rail.value:  # InfiniBand without IPoIB, or eRDMA, whose interface is another function
-            return RailTarget(rail, _nic_of_port(hca, 0, identity), hca, hca.ports[0] if hca.ports else None)
-    return None
+    # InfiniBand without IPoIB, or eRDMA, whose interface is another function.
+    whole = next((hca for hca in identity.hcas if rail.match == "pci" and hca.pci == rail.value), None)
+    return _on_port(rail, whole, 0, identity)
 
 
 def _by_guid(rail: Rail, identity: Identity) -> Optional[RailTarget]:
-    for hca in identity.hcas:
-        if rail.value in hca.port_guids:
-            at = hca.port_guids.index(rail.value)
-            return RailTarget(rail, _nic_of_port(hca, at, identity), hca, hca.ports[at])
-    for hca in identity.hcas:
-        if hca.node_guid == rail.value:
-            return RailTarget(rail, _nic_of_port(hca, 0, identity), hca, hca.ports[0] if hca.ports else None)
-    return None
+    own = next((hca for hca in identity.hcas if rail.value in hca.port_guids), None)
+    if own is not None:
+        return _on_port(rail, own, own.port_guids.index(rail.value), identity)
+    return _on_port(rail, next((hca for hca in identity.hcas if hca.node_guid == rail.value), None), 0, identity)
+
+
+def _on_port(rail: Rail, hca: Optional[Hca], at: int, identity: Identity) -> Optional[RailTarget]:
+    return None if hca is None else RailTarget(rail, _nic_of_port(hca, at, identity), hca, hca.ports[at] if hca.ports else None)
 
 
 def _carrier(nic: Nic, identity: Identity) -> Nic:
     """The bond of a member: it has the addresses, and with LAG its HCA has one port for all members."""
-    for other in identity.nics:
-        if nic.bond is not None and other.name == nic.bond:
-            return other
-    return nic
+    return next((other for other in identity.nics if nic.bond is not None and other.name == nic.bond), nic)
 
 
 def _port_rank(nic: Nic, identity: Identity) -> Tuple[bool, int]:
     """The interfaces that are ports themselves (not children of one, ib0.8001) by port number."""
-    for hca in identity.hcas:
-        if nic.name in hca.port_netdevs:
-            return False, hca.ports[hca.port_netdevs.index(nic.name)]
-    return True, 0
+    own = (hca.ports[hca.port_netdevs.index(nic.name)] for hca in identity.hcas if nic.name in hca.port_netdevs)
+    return next(((False, port) for port in own), (True, 0))
 
 
 def _hca_of(nic: Nic, identity: Identity) -> Optional[Hca]:
-    for name in [nic.name] + [other.name for other in identity.nics if other.bond == nic.name]:
-        for hca in identity.hcas:
-            if name in hca.netdevs:
-                return hca
-    return None
+    names = [nic.name] + [other.name for other in identity.nics if other.bond == nic.name]
+    return next((hca for name in names for hca in identity.hcas if name in hca.netdevs), None)
 
 
 def _port_of(nic: Nic, hca: Optional[Hca]) -> Optional[int]:
@@ -114,10 +104,7 @@ def _port_of(nic: Nic, hca: Optional[Hca]) -> Optional[int]:
 def _nic_of_port(hca: Hca, at: int, identity: Identity) -> Optional[Nic]:
     """The interface of a port. Where ports are not told apart, any of the HCA's."""
     names = (hca.port_netdevs[at],) if at < len(hca.port_netdevs) else hca.netdevs
-    for nic in identity.nics:
-        if nic.name in names:
-            return _carrier(nic, identity)
-    return None
+    return next((_carrier(nic, identity) for nic in identity.nics if nic.name in names), None)
 
 
 def _present(kind: str, identity: Identity) -> str:

@@ -57,10 +57,7 @@ class Spec(Keys):
         return dict(self._values)
 
     def rail(self, name: str) -> Rail:
-        for rail in self.rails:
-            if rail.name == name:
-                return rail
-        raise KeyError(name)
+        return {rail.name: rail for rail in self.rails}[name]
 
 
 class Finding(NamedTuple):

@@ -22,8 +22,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.torch im
     local_cuda,
     newer,
     python_fits,
-    version_numbers,
 )
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ACROSS, LEAF, RAIL
 
 from .findings import Findings, did_you_mean
@@ -187,17 +187,17 @@ def _check_age(values: Values, findings: Findings) -> None:
     """Nobody maintains what is that old; a new cluster does not begin with it unless somebody says so."""
     torch, python = values[TORCH], values[PYTHON]
     severity, again = ("warning", "") if values["accept_eol"] else ("error", "; rdma_accept_eol: true goes on all the same")
-    if version_numbers(torch)[0] < 2:
+    if numbers(torch)[0] < 2:
         findings.add(severity, TORCH, torch, "is of a series that PyTorch ended with 1.13.1 in 2022", f"{NEWEST}, or another 2.x{again}")
     elif newer(FIRST_SAFE, torch.partition("+")[0]):
         findings.warning(TORCH, torch, "runs code that lies in a checkpoint which it loads (CVE-2025-32434)", FIRST_SAFE + " or newer")
-    if python is not None and version_numbers(python) < version_numbers(OLDEST_PYTHON):
+    if python is not None and numbers(python) < numbers(OLDEST_PYTHON):
         findings.add(severity, PYTHON, python, "gets no security updates any more", f"{OLDEST_PYTHON} or newer{again}")
 
 
 def _check_torch(values: Values, findings: Findings) -> None:
     torch, python, row = values[TORCH], values[PYTHON], find_release(values[TORCH])
-    if row is None and local_cuda(torch) is None and version_numbers(torch)[0] >= 2:
+    if row is None and local_cuda(torch) is None and numbers(torch)[0] >= 2:
         findings.error(TORCH, torch, "is a release that the catalogue does not have, so which CUDA it is for is not known",
                        f"{', '.join(item.version for item in RELEASES[:6])}, or the build with its CUDA, like {torch}+cu128")
     if row is not None and python is not None and not findings.has_error(PYTHON) and not python_fits(row, python):

@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.flight_recorder import last_collectives, recorded
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.ranks import (
     Wanted,
     choose_workers,
     gpu_use,
     job_processes,
+    last_collectives,
     observe_ranks,
     parse_sockets,
+    recorded,
     xids,
 )
 

@@ -16,10 +16,9 @@ from ...formats import sysfs_values
 from ...host.host import Host
 from ...observe.dkms import INSTALLED, Build, builds_for, dkms_builds
 from ...observe.gpu_driver import driver_on_disk, loaded_driver, module_loaded
-from ...observe.gpudirect import observe_gpudirect
+from ...observe.gpudirect import OTHER_STACK, WITHOUT_CLIENT, observe_gpudirect
 from ...observe.modules import loaded_modules
 from ...observe.packages import family_names, query_packages
-from ...observe.peermem_build import OTHER_STACK, WITHOUT_CLIENT
 from ...observe.processes import unit_installed
 from ...observe.stack import observe_stack
 from ...rules.gpudirect import DMABUF, MODULES, NONE, NV_PEER_MEM, PEERMEM, Choice, choose_path

@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ...catalogue.drivers import find_branch
 from ...catalogue.stacks import has_nvidia_hca, stack_of, vendor_stack
 from ...formats.text import join_names, turing_or_newer
-from ...observe.peermem_build import FITS, OTHER_STACK, WITHOUT_CLIENT
+from ...observe.gpudirect import FITS, OTHER_STACK, WITHOUT_CLIENT
 from ...rules.comparisons import Inspection, VerdictSubject, decided, verdict
 from ...rules.gpudirect import AUTO, DMABUF, ERDMA, MLX4, MLX5, MODULES, NONE, OFED_STACKS, SOFTWARE, Choice, Evidence, HcaSeen, choose_path
 from ...spec.match import match_rails

@@ -30,10 +30,8 @@ _NOISE = re.compile(r"^[\s=*\-~^]*\Z|^\s+|ChildFailedError|FAILED\Z|^\s*(?:<|tim
 
 def cause(plan: Mapping[str, Any], collected: Mapping[str, Optional[Mapping[str, Any]]]) -> str:
     """``collected``: by node; None for one that did not answer any more."""
-    for found in (_signal(plan, collected), _own_words(collected), _lost(collected), _limits(plan, collected), _torchrun(plan, collected)):
-        if found is not None:
-            return found
-    return "rank 0 left no result, and nothing says why"
+    return (_signal(plan, collected) or _own_words(collected) or _lost(collected) or _limits(plan, collected) or _torchrun(plan, collected)
+            or "rank 0 left no result, and nothing says why")
 
 
 def children(text: str, first_rank: int) -> List[Tuple[int, int]]:
@@ -114,11 +112,6 @@ def exit_status_text(code: Optional[int]) -> str:
 
 def failures_of(items: Sequence[Any]) -> List[Dict[str, Any]]:
     """The failures that have the form in which a rank leaves them; a node's file may hold anything."""
-    found = []
-    for item in items:
-        given = mapping(item)
-        rank, at, message = given.get("rank"), number(given.get("at")), given.get("message")
-        if isinstance(rank, int) and at is not None and isinstance(message, str):
-            kind = "values" if given.get("kind") == "values" else "error"
-            found.append({"rank": rank, "at": at, "message": message, "kind": kind})
-    return found
+    rows = [{"rank": given.get("rank"), "at": number(given.get("at")), "message": given.get("message"),
+             "kind": "values" if given.get("kind") == "values" else "error"} for given in map(mapping, items)]
+    return [row for row in rows if isinstance(row["rank"], int) and row["at"] is not None and isinstance(row["message"], str)]

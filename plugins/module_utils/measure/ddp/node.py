@@ -14,8 +14,7 @@ from ...formats.outside import json_object, whole
 from ...formats.program_output import clean, one_line
 from ...host import host as node
 from ...host.host import Account, Host
-from ...observe.nics import observe_addresses
-from ...observe.tcp_ports import listening
+from ...observe.nics import listening, observe_addresses
 from ...observe.traffic_counters import Watched
 from ...spec.match import management_interface
 from ...spec.model import Spec
@@ -28,7 +27,7 @@ from .launch import LOG, NCCL_LOG, PREFIX, Share, command, torchrun_environment
 
 PROBE_S = 180.0  # torch on a cold network file system takes its time
 LEASE_S = 180.0
-POLL_S, WAIT_S = 0.2, 10.0  # how often it is inspected, and how long one call of ``poll`` waits
+WAIT_S = 10.0  # how long one call of ``poll`` waits
 FILE_LIMIT = 64 * 1024
 LOG_TAIL = 128 * 1024
 # Any fault of the import ends it with the error's own words on the last line.
@@ -114,10 +113,8 @@ def _processes(wanted: Wanted, said: Mapping[str, Any]) -> int:
 def interface(host: Host, spec: Spec, identity: Identity) -> Optional[Dict[str, Any]]:
     """Where the rendezvous goes over, as NCCL's bootstrap does: name and addresses; None when it cannot be told."""
     name = spec["bootstrap_interface"] or management_interface(spec, identity)
-    if name is None:
-        return None
-    addresses = [item.partition("/")[0] for item in observe_addresses(host).get(name, ())]
-    return {"name": name, "addresses": addresses}
+    return None if name is None else {
+        "name": name, "addresses": [item.partition("/")[0] for item in observe_addresses(host).get(name, ())]}
 
 
 def start(host: Host, share: Share, files: Mapping[str, str], ports: Sequence[Watched] = ()) -> Dict[str, Any]:
@@ -150,18 +147,12 @@ def poll(host: Host, share: Share, process: Mapping[str, Any], age: float) -> Di
     started = processes.Started(int(process["pid"]), str(process["start_time"]))
     end = float(process["at"]) + age  # the clock is the node's since its boot, the same for every process
     log = "%s/%s" % (run_directory.directory_of(share.run), LOG)
-    deadline = min(time.monotonic() + WAIT_S, end)
     run_directory.note(host, share.run)
     processes.renew(host, log, share.user)
     failed = a_rank_failed(host, share)  # by then torchrun has had ten seconds more
-    while True:
-        running = processes.alive(host, started)  # before the status is read: what ends in between has left one
-        code = processes.ended_with(host, log, share.user)
-        now = time.monotonic()
-        done = code is not None or not running or (failed and now >= deadline)
-        if done or now >= deadline:
-            return {"done": done, "over": done or now >= end, "exit": code, "progress": progress(host, share, now - float(process["at"]))}
-        time.sleep(POLL_S)
+    code, ended = processes.wait(host, started, log, share.user, min(time.monotonic() + WAIT_S, end))
+    now, done = time.monotonic(), ended or failed
+    return {"done": done, "over": done or now >= end, "exit": code, "progress": progress(host, share, now - float(process["at"]))}
 
 
 def a_rank_failed(host: Host, share: Share) -> bool:
@@ -172,9 +163,8 @@ def a_rank_failed(host: Host, share: Share) -> bool:
 def progress(host: Host, share: Share, seconds: float) -> Dict[str, Any]:
     found = _document(host, share, "progress.json") or {}
     step, steps = found.get("step"), found.get("steps")
-    if not isinstance(step, int) or not isinstance(steps, int) or not steps:
-        return {"seconds": seconds}
-    return {"seconds": seconds, "step": step, "steps": steps}
+    known = isinstance(step, int) and isinstance(steps, int) and steps
+    return {"seconds": seconds, "step": step, "steps": steps} if known else {"seconds": seconds}
 
 
 def collect(host: Host, share: Share) -> Dict[str, Any]:

@@ -60,15 +60,7 @@ def poll(host: Host, run: str, user: str, name: str, wait: float = WAIT_S) -> Di
     processes.renew(host, log, user)
     started, since = _started(host, log, user)
     note(host, run)
-    deadline = time.monotonic() + wait
-    while True:
-        rc = processes.ended_with(host, log, user)
-        ended = rc is not None or not processes.alive(host, started)
-        if ended or time.monotonic() >= deadline:
-            break
-        time.sleep(STEP_S)
-    if rc is None and ended:
-        rc = processes.ended_with(host, log, user)  # it may have been written between the two questions
+    rc, ended = processes.wait(host, started, log, user, time.monotonic() + wait)
     text, more = processes.output(host, log, user, OUTPUT_LIMIT)
     if more and not ended:
         processes.stop_marked(host, run, processes.account(user).uid)

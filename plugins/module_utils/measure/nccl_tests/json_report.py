@@ -10,7 +10,7 @@ says nothing about the run. What does is ``end_time``, which only a run gets tha
 import re
 from typing import Any, Dict, Optional
 
-from ...formats.outside import mapping, number, read_json, whole
+from ...formats.outside import json_value, mapping, number, whole
 
 _AVERAGE = ("average_bus_bandwidth", "average_bus_bandwidith")  # the second is what 2.17.3 to 2.17.8 write
 _BANDWIDTH = ("bandwidth", "bandwidith")
@@ -41,13 +41,8 @@ def stripped(text: str) -> Dict[str, Any]:
 
 
 def _document(text: str) -> Dict[str, Any]:
-    for form in (text, _INFINITE.sub("null", text)):
-        try:
-            found = read_json(form)
-        except ValueError:
-            continue
-        return found if isinstance(found, dict) else {}
-    return {}
+    found = json_value(text)
+    return mapping(found if found is not None else json_value(_INFINITE.sub("null", text)))
 
 
 def _row(item: Any) -> Optional[Dict[str, Any]]:

@@ -87,10 +87,7 @@ class Command(NamedTuple):
 
 
 def purpose(name: str) -> Purpose:
-    for row in PURPOSES:
-        if row.name == name:
-            return row
-    raise KeyError(name)
+    return {row.name: row for row in PURPOSES}[name]
 
 
 def collectives_of(named: Optional[Sequence[str]], purpose_name: str) -> Tuple[str, ...]:

@@ -116,9 +116,7 @@ def _answer(text: str) -> Optional[Answer]:
 
 
 def _device(item: Any) -> Optional[Device]:
-    if not isinstance(item, list) or len(item) != 3 or _word(item[0]) is None:
-        return None
-    if isinstance(item[2], bool) or not isinstance(item[2], int):
+    if not isinstance(item, list) or len(item) != 3 or _word(item[0]) is None or isinstance(item[2], bool) or not isinstance(item[2], int):
         return None
     address = _PCI.match(item[1]) if isinstance(item[1], str) else None
     return Device(item[0], address.group(1).lower() if address is not None else None, max(0, item[2]))

@@ -27,11 +27,11 @@ MARKER = "RAILWRIGHT_BENCH"
 KILL_AFTER_S = 10  # between TERM and KILL: mpirun needs some to end its ranks on the other nodes
 FORSAKEN = 129  # exit status of a job whose lease ran out, as of one whose terminal hung up
 STATUS, LEASE = ".status", ".lease"  # beside the log
-POLL_S = 0.1
+POLL_S, WAIT_STEP_S = 0.1, 0.2
 TERM_S = 5.0  # how long those that are ended have to go by themselves
 KILL_S = 10.0
 _REAL_USER = re.compile(r"^Uid:\t([0-9]{1,10})\t", re.MULTILINE)
-_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 # argv: log, seconds of the lease (0: none), seconds of the command, command … Python 3.6.
 # The command's variables come as one variable, in JSON. In a command line everybody would read them; by their own names they would be those
@@ -81,6 +81,12 @@ class Started(NamedTuple):
 account = partial(node.account, key="nccl_tests_user")
 
 
+def check_run(run: str) -> None:
+    """Raises RailwrightError for what is no name of a run: each one becomes a path."""
+    if not RUN.match(run):
+        raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
+
+
 def rights_of(host: Host, user: str) -> ContextManager[None]:
     """What lies in the job user's directory is touched with that user's rights: root would follow the links that were put there."""
     who = account(user)
@@ -105,8 +111,7 @@ def start(
     ``environment`` is all that it gets beside PATH, HOME, LANG and the marker. ``lease``: it is ended when nobody has called ``renew``
     for so many seconds. Raises OSError and RailwrightError.
     """
-    if not _RUN.match(run):
-        raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
+    check_run(run)
     who = account(user)
     own = {"PATH": SEARCH_PATH, "HOME": who.home, "LANG": "C", MARKER: run}
     values = dict(own, **environment)
@@ -141,6 +146,16 @@ def ended_with(host: Host, log: str, user: str) -> Optional[int]:
     124: its time was over; 127: it could not be started; 128 + N: signal N; ``FORSAKEN``: its lease ran out.
     """
     return _status(host, log, user)[0]
+
+
+def wait(host: Host, started: Started, log: str, user: str, deadline: float) -> Tuple[Optional[int], bool]:
+    """Until it has ended, at most until ``deadline`` (of time.monotonic): the exit status, and whether it has ended."""
+    while True:
+        running = alive(host, started)  # before the status is read: what ends in between has left one
+        code = ended_with(host, log, user)
+        if code is not None or not running or time.monotonic() >= deadline:
+            return code, code is not None or not running
+        time.sleep(WAIT_STEP_S)
 
 
 def took(host: Host, log: str, user: str) -> Optional[float]:
@@ -181,8 +196,7 @@ def stop_marked(host: Host, run: str, uid: int) -> int:
 
     Looked for again until nothing is found: what is being ended may still start something.
     """
-    if not _RUN.match(run):
-        raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
+    check_run(run)
     seen: Set[Started] = set()
     for number, seconds in ((signal.SIGTERM, TERM_S), (signal.SIGKILL, KILL_S)):
         told: Set[Started] = set()

@@ -5,6 +5,7 @@ Programs are started as the job user, with the library path that the jobs will h
 loader finds every library, and the help says whether they can write JSON (2.17.3 and later).
 """
 
+import contextlib
 import ipaddress
 import re
 import sys
@@ -91,9 +92,8 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
 def places(host: Host, spec: Spec, identity: Identity) -> List[Dict[str, Any]]:
     """Where each GPU and the HCA of each rail hang: what the links above them can carry. ``rail``: None of a GPU."""
     found: List[Tuple[str, Optional[str], Optional[int]]] = [(gpu.pci, None, gpu.numa_node) for gpu in identity.gpus]
-    for target in match_rails(spec, identity)[0]:
-        if target.hca is not None and target.hca.pci is not None:
-            found.append((target.hca.pci, target.rail.name, sysfs_values.integer(pci_attribute(host, target.hca.pci, "numa_node"))))
+    found += [(target.hca.pci, target.rail.name, sysfs_values.integer(pci_attribute(host, target.hca.pci, "numa_node")))
+              for target in match_rails(spec, identity)[0] if target.hca is not None and target.hca.pci is not None]
     return [{"pci": pci, "rail": rail, "numa_node": numa, "links": links_of(host, pci)} for pci, rail, numa in found]
 
 
@@ -176,10 +176,6 @@ def networks(addresses: Sequence[str]) -> List[str]:
     """192.0.2.11/24 -> 192.0.2.0/24. Only IPv4: Open MPI's lists of networks know no other."""
     found = []
     for text in addresses:
-        try:
-            network = ipaddress.ip_interface(text).network
-        except ValueError:
-            continue
-        if network.version == 4:
-            found.append(str(network))
-    return found
+        with contextlib.suppress(ValueError):
+            found.append(ipaddress.ip_interface(text).network)
+    return [str(network) for network in found if network.version == 4]

@@ -16,9 +16,9 @@ from ...formats.outside import json_object
 from ...host.host import Host
 from ...observe.traffic_counters import Watched
 from ...types import as_dicts
-from ..rail_counters import counters_before, judge_growth, watched
+from ..counter_verdicts import counters_before, judge_growth, watched
 from .probe import SCRIPT
-from .processes import account, marked, rights_of, stop_marked
+from .processes import RUN, account, check_run, marked, rights_of, stop_marked
 
 ROOT = "/run/railwright"
 BASE = ROOT + "/bench"
@@ -29,13 +29,10 @@ LEASE_S = 90.0  # a controller asks every few seconds; one that is silent for so
 SILENT_S = 240.0  # longer than any lease and the end that follows it
 LONGEST_S = 604800 + 3600.0  # the longest job that the inventory may ask for: where other nodes start the ranks nobody asks meanwhile
 _RECORD = re.compile(r"(-?[0-9]{1,12}) ([01])\n\Z")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 
 def directory_of(run: str) -> str:
-    """Also the gate for names of runs: each one becomes a path."""
-    if not _NAME.match(run):
-        raise RailwrightError("run: %r is no name of a run; allowed: letters, digits, dots, _ and -" % run)
+    check_run(run)
     return "%s/%s" % (BASE, run)
 
 
@@ -46,7 +43,7 @@ def prepare(host: Host, run: str, user: str, hosts: str) -> None:
     host.make_directory(ROOT, 0o755)
     host.make_directory(BASE, 0o755)
     for name in host.listdir(BASE):  # left by runs that were cut off
-        if name != run and _NAME.match(name):
+        if name != run and RUN.match(name):
             remove(host, name)
     note(host, run)
     host.make_directory(path, 0o700, (who.uid, who.gid))
@@ -89,7 +86,7 @@ def make_way(host: Host, run: str) -> None:
     """Raises RailwrightError while another run is on this node. What a forsaken one left is ended: a process in a session of its own
     outlives the end of its job, and would be another run for ever."""
     for name in host.listdir(BASE):
-        if name != run and _NAME.match(name) and forsaken(host, name):
+        if name != run and RUN.match(name) and forsaken(host, name):
             stop_marked(host, name, user_of(host, name))
     others = others_at_work(host, run)
     if others:
@@ -105,7 +102,7 @@ def forsaken(host: Host, run: str) -> bool:
 
 def others_at_work(host: Host, run: str) -> List[str]:
     """Runs of which something still runs, or did a moment ago: between two jobs there is nothing to see."""
-    found = {name: recorded(host, name) for name in host.listdir(BASE) if name != run and _NAME.match(name)}
+    found = {name: recorded(host, name) for name in host.listdir(BASE) if name != run and RUN.match(name)}
     return [name for name, record in sorted(found.items())
             if record is not None and (record.age < LEASE_S or marked(host, name, user_of(host, name)))]
 
@@ -133,11 +130,10 @@ def remove(host: Host, run: str) -> List[str]:
     path = directory_of(run)
     host.remove(record_of(run))
     host.remove(record_of(run) + COUNTERS)
-    owner = host.owner(path)
+    owner, left = host.owner(path), []
     if owner is None:
         return []
     with host.acting_as(*owner):
-        left = []
         for name in host.listdir(path):
             try:
                 host.remove("%s/%s" % (path, name))

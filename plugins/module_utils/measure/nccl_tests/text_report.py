@@ -61,10 +61,9 @@ def parse(text: str) -> Dict[str, Any]:
     tables = list(_HEADER.finditer(body))
     rows: List[Dict[str, Any]] = []
     cut = False
-    starts = [(0, Layout(_DEFAULT_LEFT, _HALF, "#wrong"))] if not tables else []
-    starts += [(found.end(1), layout_of(found.group(1).split())) for found in tables]
-    for index, (start, layout) in enumerate(starts):
-        end = tables[index + 1].start() if index + 1 < len(tables) else len(body)
+    starts = [(found.end(1), layout_of(found.group(1).split())) for found in tables] or [(0, Layout(_DEFAULT_LEFT, _HALF, "#wrong"))]
+    ends = [found.start() for found in tables[1:]] + [len(body)]
+    for (start, layout), end in zip(starts, ends):
         found_rows, pending = _rows(body[start:end].split(), layout)
         rows.extend(found_rows)
         cut = cut or pending
@@ -124,11 +123,8 @@ def _rows(words: Sequence[str], layout: Layout) -> Tuple[List[Dict[str, Any]], b
             position += 1
             continue
         row, position, whole = _row(words, position, layout)
-        if row is None:
-            cut = True
-            continue
+        rows += [row] if row is not None else []
         cut = cut or not whole
-        rows.append(row)
     halves = {row["in_place"] is None for row in rows}
     return rows, cut or len(halves) > 1
 

@@ -7,6 +7,7 @@ runs: a log without channel lines proves nothing.
 """
 
 import re
+from collections import Counter
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...rules.comparisons import VerdictSubject, verdict
@@ -67,10 +68,8 @@ NETWORKS = (
 
 def network(name: str) -> Network:
     """The row of a network's name; for one that nobody here has read about, a row that says so."""
-    for row in NETWORKS:
-        if re.fullmatch(row.pattern, name, re.IGNORECASE):
-            return row
-    return Network(re.escape(name), None, "a network that railwright does not know", "")
+    stranger = Network(re.escape(name), None, "a network that railwright does not know", "")
+    return next((row for row in NETWORKS if re.fullmatch(row.pattern, name, re.IGNORECASE)), stranger)
 
 
 class Channel(NamedTuple):
@@ -199,17 +198,12 @@ def _channel(host: str, words: str) -> Optional[Channel]:
     if via is None:
         return None
     kind, rest = via.group("kind"), via.group("rest") or ""
-    network_name: Optional[str] = None
-    device: Optional[int] = None
-    proxy: Optional[int] = None
-    if kind == "NET":
-        index = _NET_INDEX.search("/" + rest, 1)
-        network_name = rest[:index.start() - 1] if index is not None else rest.partition("/")[0]
-        device = int(index.group(1)) if index is not None else None
-        proxy = int(index.group(2)) if index is not None and index.group(2) is not None else None
-    target = line.group("target")
-    return Channel(host, int(line.group("source")), int(target) if target is not None else None, line.group("way"), kind,
-                   (network_name or "")[:_NAME].strip() or None, device, "/GDRDMA" in rest, proxy)
+    index = _NET_INDEX.search("/" + rest, 1) if kind == "NET" else None
+    name = "" if kind != "NET" else rest[:index.start() - 1] if index is not None else rest.partition("/")[0]
+    target, device, proxy = (int(text) if text is not None else None for text in (
+        line.group("target"), *(index.groups() if index is not None else (None, None))))
+    return Channel(host, int(line.group("source")), target, line.group("way"), kind, name[:_NAME].strip() or None, device,
+                   "/GDRDMA" in rest, proxy)
 
 
 def summary(parsed: Dict[str, Any]) -> Dict[str, Any]:
@@ -218,18 +212,14 @@ def summary(parsed: Dict[str, Any]) -> Dict[str, Any]:
     ``{"networks": [...], "connections": {"NET/IB/GDRDMA": 8, "P2P": 16 …}, "hcas": {rank: ["node1 mlx5_0:1" …]}}``. A rank's
     HCA is that of the connections on its own host: of those that it sends over, the source's; of those that it receives over, the target's.
     """
-    connections: Dict[str, int] = {}
-    hcas: Dict[int, List[str]] = {}
+    connections = Counter(map(way_of, parsed["channels"]))
+    hcas: Dict[int, Set[str]] = {}
     for channel in parsed["channels"]:
-        label = way_of(channel)
-        connections[label] = connections.get(label, 0) + 1
         rank = channel.target if channel.way == "receive" else channel.source
         device = _device_of(parsed, channel)
         if rank is not None and device is not None:
-            name = "%s %s:%d" % (channel.host, device["hca"], device["port"])
-            if name not in hcas.setdefault(rank, []):
-                hcas[rank].append(name)
-    return {"networks": parsed["networks"], "connections": {key: connections[key] for key in sorted(connections)},
+            hcas.setdefault(rank, set()).add("%s %s:%d" % (channel.host, device["hca"], device["port"]))
+    return {"networks": parsed["networks"], "connections": dict(sorted(connections.items())),
             "hcas": {rank: sorted(hcas[rank]) for rank in sorted(hcas)}}
 
 

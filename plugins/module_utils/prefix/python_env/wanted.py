@@ -11,9 +11,10 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.drivers import BLACKWELL, driver_fits, minimum_driver, number_of
-from ...catalogue.torch import BLACKWELL_CUDA, CPU, cuda_of_torch, find_release, newer, python_fits, version_numbers
+from ...catalogue.torch import BLACKWELL_CUDA, CPU, cuda_of_torch, find_release, newer, python_fits
 from ...errors import RailwrightError
 from ...formats.outside import json_object
+from ...formats.text import numbers
 from ...host.host import Host
 from ...observe.gpu_driver import driver_on_disk, loaded_driver
 from ...spec.model import Spec
@@ -130,7 +131,7 @@ def _python(host: Host, spec: Spec, identity: Identity, bill: ControllerFiles) -
         answer = host.run((found, "-I", "-c", ASK), ASK_SECONDS)
         said = json_object(answer.out) if answer.ok else None
     if spec["ai_environment_kind"] == "conda":
-        return "", Python(version_numbers(bill.conda["python"])[1], identity.arch, _glibc(said))
+        return "", Python(numbers(bill.conda["python"])[1], identity.arch, _glibc(said))
     if found is None or said is None:
         raise RailwrightError("this node has no %s; allowed: a Python that it has, or rdma_stack_extra_packages with the package that "
                               "brings it, and railwright apply" % name)

@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.dumps import collected, judge_topo_files
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.topology_xml import (
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.dumps import (
     GRAPHS,
     TOPOLOGY,
     Unreadable,
+    collected,
+    judge_topo_files,
     read_file,
     rendered,
 )

@@ -22,11 +22,10 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import perftest_node
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import judge_deltas
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import COUNTERS, judge_deltas, watched
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import run_directory
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limit, Measurement, Options
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.rail_counters import COUNTERS, watched
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.tcp_ports import listening
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nics import listening
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.traffic_counters import Watched, hca_counters
 
 TOOL = """#!{python}

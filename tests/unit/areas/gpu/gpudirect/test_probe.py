@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import gpudirect as dmabuf_probe
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.boot import kernel_options
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.peermem_build import observe_build
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpudirect import observe_build
 
 KERNEL = "6.8.0-85-generic"
 CLIENT = "ib_register_peer_memory_client"

@@ -20,7 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.gdr_pairs 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Limit, Options
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.tcp_ports import listening
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nics import listening
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu, Verdict
 from railwright.cli.session import verdict_codes
