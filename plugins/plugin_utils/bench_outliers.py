@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.transport import init_seconds
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
@@ -24,11 +25,8 @@ def judge_alike_runs(run: Run, runs: Sequence[Mapping[str, Any]]) -> list[Verdic
         return []
     kinds = {node.name: ", ".join(sorted({str(device[0]) for device in node.gpus})) or "no GPU" for node in run.nodes}
     found = _setup(run, kinds)
-    figures: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for item in runs if len(run.nodes) > 1 else ():
-        if item["node"] and item["complete"] and item["judged_busbw"] is not None:
-            figures.setdefault((item["collective"], kinds[item["node"]]), []).append(_measured(item["node"], item["collective"],
-                                                                                               item["judged_busbw"]))
+    figures = grouped(((item["collective"], kinds[item["node"]]), _measured(item["node"], item["collective"], item["judged_busbw"]))
+                      for item in runs if item["node"] and item["complete"] and item["judged_busbw"] is not None and len(run.nodes) > 1)
     for (collective, kind), alike in sorted(figures.items()):
         found += judge_alike(Kind(f"busbw of {collective}", f"nodes with {kind}", "GB/s", WORSE["write_bw"], low_is_bad=True), alike)
     return found
@@ -38,10 +36,7 @@ def _setup(run: Run, kinds: Mapping[str, str]) -> list[Verdict]:
     """Of each rank the time that it spent by itself, in the median of the jobs: while it waits for a slow one, others are as slow."""
     alike: dict[str, list[Mapping[str, Any]]] = {}
     for node in run.nodes:
-        seconds: dict[int, list[float]] = {}
-        for times in setup_times(run, node).values():
-            for rank, (_total, own) in times.items():
-                seconds.setdefault(rank, []).append(own)
+        seconds = grouped((rank, own) for times in setup_times(run, node).values() for rank, (_total, own) in times.items())
         alike.setdefault(kinds[node.name], []).extend(
             _measured(node.name, f"{SETUP} on rank {rank}", round(median(own), 3)) for rank, own in sorted(seconds.items()))
     if not any(alike.values()):

@@ -8,6 +8,7 @@ new one: from= alone would let in whoever takes over the address of a node.
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address, usable_addresses
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh.files import NAME, PUBLIC, Member, good_host_keys
 
 ADDRESS_HINT = "set ssh_mesh_addresses of the host"
@@ -95,10 +96,7 @@ def disagreements(nodes: list[Node]) -> list[str]:
     if len({node.generation for node in nodes}) > 1:
         each = ", ".join(f"{node.name} has {node.generation}" for node in nodes)
         found.append(f"ssh_mesh_generation must be the same on every node of the mesh: {each}")
-    owners: dict[str, list[str]] = {}
-    for node in nodes:
-        for address in dict.fromkeys(usable_addresses((*node.addresses, *node.rails))):
-            owners.setdefault(address, []).append(node.name)
+    owners = grouped((address, node.name) for node in nodes for address in dict.fromkeys(usable_addresses((*node.addresses, *node.rails))))
     return found + [f"{names[1]}: address {address} is another node's too ({names[0]})" for address, names in owners.items() if names[1:]]
 
 
@@ -142,10 +140,7 @@ def common_user(nodes: list[Node]) -> str:
 
 def twins(members: list[Member]) -> list[str]:
     """Nodes made from one image with its host keys in it: each can pretend to be the other, and recorded keys prove nothing."""
-    found: dict[str, list[str]] = {}
-    for member in members:
-        for key in member.host_keys:
-            found.setdefault(key, []).append(member.names[0])
+    found = grouped((key, member.names[0]) for member in members for key in member.host_keys)
     groups = sorted({tuple(names) for names in found.values() if len(names) > 1})
     advice = "have the same host key; make new ones (ssh-keygen -A), or each can pretend to be the other"
     return [f"{', '.join(names)} {advice}" for names in groups]

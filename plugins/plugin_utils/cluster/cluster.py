@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.verdicts import judge_modes
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import (
     address_of_gid,
@@ -75,9 +76,7 @@ def _rails(nodes: Nodes) -> list[Verdict]:
 
 def _once(verdicts: list[Verdict]) -> list[Verdict]:
     """Of HCAs: eight rails with the same other firmware are one finding."""
-    subjects: dict[tuple[Any, ...], list[str]] = {}
-    for item in verdicts:
-        subjects.setdefault(_finding(item), []).append(item.subject)
+    subjects = grouped((_finding(item), item.subject) for item in verdicts)
     kept: list[Verdict] = []
     for item in verdicts:
         rails = subjects.pop(_finding(item), None)
@@ -138,10 +137,7 @@ def kernel_line(release: str) -> tuple[str, str] | None:
 
 def duplicates(check: str, what: str, values: Mapping[str, Sequence[str]]) -> list[Verdict]:
     """What must exist once in a fabric."""
-    owners: dict[str, list[str]] = {}
-    for node in sorted(values):
-        for value in sorted(set(values[node])):
-            owners.setdefault(value, []).append(node)
+    owners = grouped((value, node) for node in sorted(values) for value in sorted(set(values[node])))
     verdicts = [
         verdict(check, VerdictSubject("", None, None, value), "fail", "one node", ", ".join(nodes),
                 f"{what} {value} is on {' and '.join(nodes)}")

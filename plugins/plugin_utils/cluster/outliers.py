@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import BANDWIDTHS, CHECK, UNIT
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, number_text, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
@@ -43,12 +44,9 @@ def outliers(values: Sequence[float], least: float, *, low_is_bad: bool, floor: 
 
 def judge_outliers(nodes: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]]) -> list[Verdict]:
     """``nodes``: facts by node; ``verdicts``: of perftest, with what was measured. One verdict for each kind, and for each outlier."""
-    kinds: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     tests = {check: test for test, check in CHECK.items()}
-    for item in verdicts:
-        if item["check"] in tests and isinstance(item["found"], int | float) and not isinstance(item["found"], bool):
-            kind = _hardware(nodes.get(item["node"], {}), item)
-            kinds.setdefault((tests[item["check"]], kind), []).append(item)
+    kinds = grouped(((tests[item["check"]], _hardware(nodes.get(item["node"], {}), item)), item) for item in verdicts
+                    if item["check"] in tests and isinstance(item["found"], int | float) and not isinstance(item["found"], bool))
     found: list[Verdict] = []
     for (test, kind), alike in sorted(kinds.items()):
         found += judge_alike(Kind(CHECK[test], kind, UNIT[test], WORSE[test], low_is_bad=test in BANDWIDTHS), alike)

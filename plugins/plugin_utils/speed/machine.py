@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 
 from .boards import Board, board_of
 from .flow import UNBOUNDED, Link, max_flow
@@ -194,9 +195,7 @@ def limit_text(limits: Sequence[Link], more: str = "") -> str:
     nics = [name for name in names if name.endswith(" Gb/s")]
     if len(nics) > 1 and len({name.partition(" of ")[2] for name in nics}) == 1:
         names = [f"{len(nics)} NICs of {nics[0].partition(' of ')[2]}", *(name for name in names if name not in nics)]
-    kinds: dict[str, list[str]] = {}
-    for name in names:
-        kinds.setdefault(name.partition(" of ")[0], []).append(name)
+    kinds = grouped((name.partition(" of ")[0], name) for name in names)
     return ", ".join(same[0] + (f" and {len(same) - 1} more" if len(same) > 1 else "") for same in kinds.values()) + more
 
 
@@ -214,11 +213,7 @@ def host_memory_gbs(machine: Machine) -> tuple[float, str]:
 
 def _below(machine: Machine) -> dict[tuple[str, str], list[Link]]:
     """PCIe link -> itself, once for each GPU below it."""
-    below: dict[tuple[str, str], list[Link]] = {}
-    for gpu in machine.gpus:
-        for link in gpu.links:
-            below.setdefault((link.one, link.other), []).append(link)
-    return below
+    return grouped(((link.one, link.other), link) for gpu in machine.gpus for link in gpu.links)
 
 
 def cut_gbs(machine: Machine) -> tuple[float, str]:

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from railwright.cli import console, one_line
 from railwright.cli.changes import alike, nodes_line
 from railwright.cli.options import Areas, Format, Inventory, Limit, Transport, TransportOption, option, settings
@@ -175,10 +176,7 @@ def print_result(text: str, output: Path | None) -> None:
 def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
     rows = fleet({name: node["findings"] for name, node in nodes.items()})
     cut = any(is_shortened(row.finding.get(part)) for row in rows for part in ("expected", "found"))
-    unknown: dict[str, list[str]] = {}
-    for name, node in nodes.items():
-        for text in node["unknown"]:
-            unknown.setdefault(text, []).append(name)
+    unknown = grouped((str(text), name) for name, node in nodes.items() for text in node["unknown"])
     with console.paged():
         for host in alike({name: host for name, host in outcome.hosts.items() if host.status != "ok"}, lambda _host: ""):
             heading(host)

@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from railwright.cli import console
 
 ABSENT = "-"
@@ -44,10 +45,8 @@ def _gbs(row: dict[str, Any]) -> str:
 
 def _perftest(rows: list[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
     """One line for rails that are alike."""
-    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for row in rows:
-        slower = row["runs"] and (row["runs"]["gbps"], row["runs"]["limit"])
-        alike.setdefault((row["memory"], row["gbps"], row["limit"].replace(row["rail"], "the rail"), slower), []).append(row)
+    alike = grouped(((row["memory"], row["gbps"], row["limit"].replace(row["rail"], "the rail"),
+                      row["runs"] and (row["runs"]["gbps"], row["runs"]["limit"])), row) for row in rows)
     lines = []
     for (memory, gbps, limit, slower), same in alike.items():
         name = same[0]["rail"] if len(same) == 1 else f"each of {len(same)} rails"

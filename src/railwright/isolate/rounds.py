@@ -8,6 +8,7 @@ tells a slow spine from slow nodes. Later rounds measure suspects with partners 
 import hashlib
 from collections.abc import Iterable
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from railwright.isolate.judge import FEW, Judgement
 from railwright.isolate.model import Ask, Fleet, Options, Round, Trial
 from railwright.isolate.readings import SAMPLES, History
@@ -47,9 +48,7 @@ def shuffled(nodes: Iterable[str], salt: str) -> list[str]:
 
 def first_pairs(history: History, order: list[str]) -> Pairs:
     """Everybody once (of an odd number all but one)."""
-    groups: dict[str, list[str]] = {}
-    for node in order:
-        groups.setdefault(history.leaf_of(node), []).append(node)
+    groups = grouped((history.leaf_of(node), node) for node in order)
     pairs: Pairs = []
     inside = -(-INSIDE // len(groups)) if len(groups) > 1 else 0
     for members in groups.values():
