@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, number_text, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
-from .stragglers import judge_arrivals
+from .outliers import judge_arrivals
 
 KEY = "ddp_benchmark_min_samples_per_s"
 VERSIONS = ("torch", "cuda", "nccl", "driver")

@@ -8,8 +8,7 @@ chooses, the highest holds. What is between nodes is taken to carry what the NIC
 from typing import NamedTuple
 
 from .boards import SWITCH
-from .flow import UNBOUNDED
-from .machine import SOCKETS, SOCKETS_GBS, Machine, cut_gbs, gpu_pcie_gbs, host_memory_gbs, network_gbs
+from .machine import SOCKETS, SOCKETS_GBS, UNBOUNDED, Machine, cut_gbs, gpu_pcie_gbs, host_memory_gbs, network_gbs
 
 JUDGED_FROM = 1 << 30  # bytes: below 1 GiB latency decides (NVIDIA/nccl-tests issue 212: 256 MiB are too small for the peak)
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv", "broadcast")

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .ceilings import COLLECTIVES, Ceiling, ceiling, over_host_memory, perftest_gbps
-from .flow import UNBOUNDED
-from .machine import CAN, RUNS, Machine, machine_of
+from .machine import CAN, RUNS, UNBOUNDED, Machine, machine_of
 
 
 def explain_speed(facts: Mapping[str, Any], nodes: int) -> dict[str, Any]:

@@ -20,9 +20,7 @@ from railwright.exitcodes import ExitCode, InputError, RunError
 from railwright.inventories import quoted
 from railwright.isolate import journal
 from railwright.isolate.model import QUIET, TOOLS, Finding, Fleet, Options, make_fleet
-from railwright.isolate.record import isolate_document
-from railwright.isolate.rounds import shuffled
-from railwright.isolate.solve import Outcome, Search
+from railwright.isolate.solve import Outcome, Search, isolate_document, shuffled
 from railwright.journal import last_of, place_of
 
 if TYPE_CHECKING:
