@@ -54,7 +54,8 @@ def plan_mesh(nodes: list[Node], wanted: set[str]) -> Mesh:
     if problems or not nodes:
         return Mesh([], None, False, None, 1, 1, [], [], "", problems, unfit)
     generation = nodes[0].generation
-    held = {node.name: str(node.seen["public_key"]) for node in nodes if is_key(node.seen.get("public_key"))}
+    said = {node.name: node.seen.get("public_key") for node in nodes}
+    held = {name: key for name, key in said.items() if isinstance(key, str) and PUBLIC.fullmatch(key) is not None}
     serials = [mesh_number(key, "serial") for key in held.values()]
     fitting = [name for name in held if mesh_number(held[name], "generation") == generation]
     newest = max((mesh_number(held[name], "serial") for name in fitting), default=0)
@@ -69,10 +70,6 @@ def plan_mesh(nodes: list[Node], wanted: set[str]) -> Mesh:
     key = held[origin]
     receivers = [node.name for node in nodes if held.get(node.name) != key]
     return Mesh(members, origin, False, key, generation, newest, receivers, sorted(known | {node.name for node in nodes}), "", [], unfit)
-
-
-def is_key(text: Any) -> bool:
-    return isinstance(text, str) and PUBLIC.fullmatch(text) is not None
 
 
 def mesh_number(key: str, field: str) -> int:

@@ -170,14 +170,7 @@ def _gpu_driver(facts: Mapping[str, Any]) -> str | None:
 
 
 def _rail_of(view: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    for rail in view.get("rails") or []:
-        if rail["name"] == name and rail["hca"] is not None:
-            return dict(rail)
-    return None
-
-
-def _of_hca(key: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any]:
-    return lambda facts, rail: (hca_facts(facts, rail["hca"]) or {}).get(key)
+    return next((rail for rail in view.get("rails") or [] if rail["name"] == name and rail["hca"] is not None), None)
 
 
 def _of_port(key: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any]:
@@ -218,7 +211,7 @@ RAIL_FACTS = (
     ("cluster.active_mtu", "active_mtu", _of_port("active_mtu")),
     ("cluster.link_layer", "link layer", _of_port("link_layer")),
     ("cluster.hca_type", "HCA type", _hca_type),
-    ("cluster.fw_ver", "firmware", _of_hca("fw_ver")),
+    ("cluster.fw_ver", "firmware", lambda facts, rail: (hca_facts(facts, rail["hca"]) or {}).get("fw_ver")),
     ("cluster.gid", "GID type", _gid_type),
 )
 

@@ -26,15 +26,12 @@ def explain_speed(facts: Mapping[str, Any], nodes: int) -> dict[str, Any]:
 
 def _row(can: Machine, runs: Machine, name: str, nodes: int) -> dict[str, Any]:
     best, now = ceiling(can, name, nodes), ceiling(runs, name, nodes)
-    return {"collective": name, "nodes": nodes, **_figure(best), "runs": _figure(now) if _slower(now, best) else None}
+    slower = now.gbs is not None and (best.gbs is None or now.gbs < best.gbs)
+    return {"collective": name, "nodes": nodes, **_figure(best), "runs": _figure(now) if slower else None}
 
 
 def _figure(found: Ceiling) -> dict[str, Any]:
     return {"gbs": found.gbs, "algorithm": found.algorithm or None, "limit": found.limit}
-
-
-def _slower(now: Ceiling, best: Ceiling) -> bool:
-    return now.gbs is not None and (best.gbs is None or now.gbs < best.gbs)
 
 
 def _perftest(can: Machine, runs: Machine, port: str, *, gpu: bool) -> dict[str, Any]:
