@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import derive, joined
-from railwright.inventory import GROUP, Untemplated, load_inventory
-from railwright.scan.scan import Node, scan
+from railwright.events import Echo, Listener, RunOutcome
+from railwright.inventory import GROUP, Inventory, Untemplated, load_inventory
+from railwright.scan.questions import Question
+from railwright.scan.scan import Keep, Node, scan
 
 if TYPE_CHECKING:
     from railwright.cli.session import Judged
-    from railwright.events import Echo, Listener, RunOutcome
-    from railwright.inventory import Inventory
-    from railwright.scan.questions import Question
-    from railwright.scan.scan import Keep
 
 SHOWN = 3  # reasons in a line
 
