@@ -4,9 +4,10 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,17 +76,17 @@ def command(
     require(outcome, lambda host: host.drift is not None, "drift")
     seen = keep_history(session, outcome)
 
-    def document(host: HostOutcome) -> dict[str, Any]:
-        return _node(host, seen.get(host.name, {}), area or [], severity)
-
-    end = concluded(outcome, document, _totals, lambda node: node["findings"])
+    end = concluded(outcome, lambda host: _node(host, seen.get(host.name, {}), area or [], severity), _totals,
+                    lambda node: node["findings"])
     run = session.store(end) or session.record(end)
     if form is DriftFormat.TEXT and settings.one_line:
         one_line.show(end.nodes)
     elif form is DriftFormat.TEXT:
         _show(outcome, end.nodes, end.summary)
     else:
-        print_result(_machine_form(form, run, end.nodes, end.summary), output)
+        rows = [{"nodes": row.nodes, **row.finding} for row in fleet({name: node["findings"] for name, node in end.nodes.items()})]
+        document = {"nodes": end.nodes, "fleet": rows, "summary": end.summary}
+        print_result(machine_form(form, run, partial(as_prometheus, end.nodes), document), output)
     raise typer.Exit(end.code)
 
 
@@ -148,19 +149,13 @@ def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, s
     return seen
 
 
-def junit(run: Run) -> str:
-    from railwright.report.cases import as_junit, cases_of
-
-    return as_junit(run, cases_of(run))
-
-
-def _machine_form(form: DriftFormat, run: Any, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:
+def machine_form(form: DriftFormat, run: Run, prometheus: Callable[[float], str], document: dict[str, Any]) -> str:
+    """``prometheus``: the text of a run that ended at this time."""
     if form is DriftFormat.JUNIT:
-        return junit(run)
-    if form is DriftFormat.PROMETHEUS:
-        return as_prometheus(nodes, datetime.now(UTC).timestamp())
-    rows = [{"nodes": row.nodes, **row.finding} for row in fleet({name: node["findings"] for name, node in nodes.items()})]
-    return json_text({"nodes": nodes, "fleet": rows, "summary": summary})
+        from railwright.report.cases import as_junit, cases_of
+
+        return as_junit(run, cases_of(run))
+    return prometheus(datetime.now(UTC).timestamp()) if form is DriftFormat.PROMETHEUS else json_text(document)
 
 
 def print_result(text: str, output: Path | None) -> None:
