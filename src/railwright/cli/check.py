@@ -90,7 +90,7 @@ def asked(mode: str, names: Sequence[str], *, sudo: bool) -> "Outcomes":
     hosts = hosts_of(names)
     check_configuration()  # the options of Ansible's ssh hold here too
     from railwright.progress import shown
-    from railwright.scan.alone import ask_hosts
+    from railwright.scan.nodes import ask_hosts
 
     with shown(mode, console.err(), debug=settings.debug) as listener:
         return ask_hosts(mode, hosts, listener, echo if settings.debug else None, sudo=sudo)
