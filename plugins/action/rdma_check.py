@@ -9,11 +9,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import shortened
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import refusal
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import known_addresses
-from ansible_collections.railwright.rdma.plugins.plugin_utils.diffs import diffs
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.scanned import kept_answer
-from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import drift_summary
+from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import diffs, drift_summary
 
 MODULE = "railwright.rdma.rdma_check"
 Result = dict[str, Any]

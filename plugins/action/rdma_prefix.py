@@ -8,11 +8,10 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import PREFIX
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.ai_environment_files import EXPLICIT, INSTALLER, WHEELS, bill_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import shortened
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import refusal
+from ansible_collections.railwright.rdma.plugins.plugin_utils.controller_files import EXPLICIT, INSTALLER, WHEELS, bill_of, wrong_archive
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
-from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests_build import Delivery, Node
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 

@@ -8,8 +8,7 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import NodeAction
-from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import probe_command
-from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import Told, explicit_interpreter, judged_probe
+from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import Told, explicit_interpreter, judged_probe, probe_command
 
 PATH = re.compile(r"(/[\w.+-]+)+")
 

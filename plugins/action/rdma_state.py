@@ -15,11 +15,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.system.node_
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import STATE
 from ansible_collections.railwright.rdma.plugins.plugin_utils import confirmation
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import addresses_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.diffs import diffs
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import packed_code
-from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import plan_summary
+from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import diffs, plan_summary
 
 MODULE = "railwright.rdma.rdma_state"
 KEY = f"{NAME}: {WHAT}"  # of the change that needs the code itself

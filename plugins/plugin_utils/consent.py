@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of, grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import WORDS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import needs_consent
 
@@ -52,11 +52,7 @@ def mixed_modes(plans: Iterable[tuple[str, dict[str, Any] | None]]) -> str | Non
 
     Every plan says what its node will talk (``erdma``: mode and letter); what the inventory alone shows is lint's to say.
     """
-    camps: dict[str, list[str]] = {}
-    for node, plan in plans:
-        letter = planned_letter(plan)
-        if letter is not None:
-            camps.setdefault(letter, []).append(node)
+    camps = grouped((letter, node) for node, plan in plans if (letter := planned_letter(plan)) is not None)
     if len(camps) < 2:
         return None
     parts = sorted(camps.items(), key=lambda item: (-len(item[1]), item[0]))

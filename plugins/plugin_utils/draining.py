@@ -16,7 +16,6 @@ from .spec.schema import BY_NAME
 
 Drain = dict[str, Any]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 SHOWN = 5  # holders of a node in one message
 # What a reason may hold: nothing that Ansible, Slurm's scontrol or a shell reads as more than text.
 ODD = re.compile(r"[^A-Za-z0-9 ._:;,/()+-]")
@@ -68,7 +67,7 @@ def members(variables: dict[str, Any], hosts: Sequence[str], leader: str) -> dic
 
 
 def reason_of(run: str | None) -> str:
-    if run is None or not RUN.fullmatch(run):
+    if run is None or not NAME.fullmatch(run):
         raise Unfit(f"run: {run!r}; allowed: the id of an upgrade, letters, digits and . _ -")
     return OURS + run
 

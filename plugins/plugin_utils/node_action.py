@@ -20,11 +20,11 @@ from ansible.plugins.action import ActionBase
 from .answers import wire
 from .answers.form import shortened
 from .answers.gate import NAMESPACE, passed, unanswered
-from .diffs import clean_diff
 from .inventory_facts import raw_variables, without_facts
 from .node_disk import COMMAND as DISK_COMMAND
 from .node_disk import LIMIT as DISK_LIMIT
 from .node_disk import told_fault
+from .summaries import clean_diff
 
 Result = dict[str, Any]
 

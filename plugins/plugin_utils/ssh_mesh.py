@@ -8,6 +8,7 @@ new one: from= alone would let in whoever takes over the address of a node.
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address, usable_addresses
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh.files import NAME, PUBLIC, Member, good_host_keys
 
 ADDRESS_HINT = "set ssh_mesh_addresses of the host"
@@ -53,7 +54,8 @@ def plan_mesh(nodes: list[Node], wanted: set[str]) -> Mesh:
     if problems or not nodes:
         return Mesh([], None, False, None, 1, 1, [], [], "", problems, unfit)
     generation = nodes[0].generation
-    held = {node.name: str(node.seen["public_key"]) for node in nodes if is_key(node.seen.get("public_key"))}
+    said = {node.name: node.seen.get("public_key") for node in nodes}
+    held = {name: key for name, key in said.items() if isinstance(key, str) and PUBLIC.fullmatch(key) is not None}
     serials = [mesh_number(key, "serial") for key in held.values()]
     fitting = [name for name in held if mesh_number(held[name], "generation") == generation]
     newest = max((mesh_number(held[name], "serial") for name in fitting), default=0)
@@ -68,10 +70,6 @@ def plan_mesh(nodes: list[Node], wanted: set[str]) -> Mesh:
     key = held[origin]
     receivers = [node.name for node in nodes if held.get(node.name) != key]
     return Mesh(members, origin, False, key, generation, newest, receivers, sorted(known | {node.name for node in nodes}), "", [], unfit)
-
-
-def is_key(text: Any) -> bool:
-    return isinstance(text, str) and PUBLIC.fullmatch(text) is not None
 
 
 def mesh_number(key: str, field: str) -> int:
@@ -95,10 +93,7 @@ def disagreements(nodes: list[Node]) -> list[str]:
     if len({node.generation for node in nodes}) > 1:
         each = ", ".join(f"{node.name} has {node.generation}" for node in nodes)
         found.append(f"ssh_mesh_generation must be the same on every node of the mesh: {each}")
-    owners: dict[str, list[str]] = {}
-    for node in nodes:
-        for address in dict.fromkeys(usable_addresses((*node.addresses, *node.rails))):
-            owners.setdefault(address, []).append(node.name)
+    owners = grouped((address, node.name) for node in nodes for address in dict.fromkeys(usable_addresses((*node.addresses, *node.rails))))
     return found + [f"{names[1]}: address {address} is another node's too ({names[0]})" for address, names in owners.items() if names[1:]]
 
 
@@ -142,10 +137,7 @@ def common_user(nodes: list[Node]) -> str:
 
 def twins(members: list[Member]) -> list[str]:
     """Nodes made from one image with its host keys in it: each can pretend to be the other, and recorded keys prove nothing."""
-    found: dict[str, list[str]] = {}
-    for member in members:
-        for key in member.host_keys:
-            found.setdefault(key, []).append(member.names[0])
+    found = grouped((key, member.names[0]) for member in members for key in member.host_keys)
     groups = sorted({tuple(names) for names in found.values() if len(names) > 1})
     advice = "have the same host key; make new ones (ssh-keygen -A), or each can pretend to be the other"
     return [f"{', '.join(names)} {advice}" for names in groups]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows, whole
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 
 Row = Mapping[str, Any]
 
@@ -180,11 +181,7 @@ def _own_reason(rank: Rank, xids: Iterable[str]) -> str:
 
 def _behind(ranks: Sequence[Rank]) -> list[dict[str, Any]]:
     """By the dumps of flight recorders: who has not come to the collective that others are in, or whose GPU has not."""
-    groups: dict[str, list[tuple[Rank, Row]]] = {}
-    for rank in ranks:
-        for entry in rank.row["recorded"] or ():
-            groups.setdefault(str(entry["group"]), []).append((rank, entry))
-    for entries in groups.values():
+    for entries in grouped((str(entry["group"]), (rank, entry)) for rank in ranks for entry in rank.row["recorded"] or ()).values():
         first = max((entry for _rank, entry in entries), key=lambda entry: (entry["seq"], entry["state"] == "started"))
         late = [(rank, entry) for rank, entry in entries if entry["seq"] < first["seq"]]
         if not late and first["state"] == "started":

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
@@ -315,9 +316,7 @@ def shadows(inventory: Inventory) -> list[LintFinding]:
     without being asked. ``ansible_group_priority`` is asking.
     """
     index = inventory.index
-    hosts: dict[tuple[str, ...], list[str]] = {}
-    for host, groups in inventory.membership.items():
-        hosts.setdefault(groups, []).append(host)
+    hosts = grouped((groups, host) for host, groups in inventory.membership.items())
     lost: Lost = {}
     for key, loser, winner, host in _repeated(inventory):
         lost.setdefault((key, index.place(loser), index.place(winner), ""), {})[host] = None

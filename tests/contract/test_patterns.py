@@ -36,7 +36,6 @@ OF_TABLES: dict[str, list[str]] = {
     "plugins/plugin_utils/spec/values.py: key.pattern": [key.pattern for key in KEYS if key.pattern is not None],
     "src/railwright/cli/container.py: pattern": [pattern for pattern, _allowed in PATTERNS.values()],
     "src/railwright/run.py: pattern": [r"^SSH password: $", r"^BECOME password(\[defaults to SSH password\])?: $"],
-    "src/railwright/nccl/explain.py: other.name.replace('*', '.*')": [],  # the same table as nccl_overrides.py
     "plugins/module_utils/formats/program_output.py: pattern": [],  # a row of _TELLING, which is found in the module
     "plugins/plugin_utils/answers/form.py: form.pattern": [
         value.pattern for value in vars(forms).values() if isinstance(value, Text)],

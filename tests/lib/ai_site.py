@@ -19,7 +19,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Gpu
-from ansible_collections.railwright.rdma.plugins.plugin_utils.ai_environment_files import bill_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.controller_files import bill_of
 from field_specs import build_spec
 
 H100 = Gpu("0000:1b:00.0", "0x2330", -1)

@@ -12,8 +12,7 @@ from tests.lib.simulated_fabric import Fabric, Fault, Noise
 
 from railwright.isolate.journal import create, reopen
 from railwright.isolate.model import Fleet, Options
-from railwright.isolate.record import isolate_document
-from railwright.isolate.solve import Search
+from railwright.isolate.solve import Search, isolate_document
 from railwright.runs import Run
 
 

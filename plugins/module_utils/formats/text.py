@@ -2,7 +2,10 @@
 """Versions as numbers, lists as people say them, last words, generations of GPUs. Pure."""
 
 import re
-from typing import Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 # PCI device ids rise with the generations: Turing begins at 0x1e00 (TU102), the last Volta is 0x1dff. The list of GPUs that the open
 # kernel modules support (README of open-gpu-kernel-modules) begins with 1E02.
@@ -33,6 +36,14 @@ def first_of(names: Sequence[str], limit: int = 8) -> str:
     """``node1, node2`` or, of many, the first and how many more."""
     more = len(names) - limit
     return ", ".join(names[:limit]) + (" and %d more" % more if more > 0 else "")
+
+
+def grouped(pairs: Iterable[Tuple[Key, Value]]) -> Dict[Key, List[Value]]:
+    """The values of each key, both in the order in which they come."""
+    found = {}  # type: Dict[Key, List[Value]]
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def last_line(text: str, limit: int = 300) -> str:

@@ -56,26 +56,21 @@ def passed(module: str, mode: str | None, answer: Any, *, may_skip: bool = False
 
     ``may_skip``: whether the module may say that it was skipped, as in check mode.
     """
+    if not isinstance(answer, dict) or not all(isinstance(key, str) for key in answer):
+        return refusal(module, str(Misfit("an object", "something else")))
     try:
-        given = answer_of(answer)
         form = form_of(module, mode)
-        strange = sorted(name for name in DANGEROUS & given.keys() if f"{name}?" not in form)
+        strange = sorted(name for name in DANGEROUS & answer.keys() if f"{name}?" not in form)
         if strange:
             return refusal(module, f"it holds {strange[0]}, which would change the play of all nodes; allowed: what the module documents")
-        found = common(given)
+        found = common(answer)
         if found.get("skipped") and not may_skip and module not in BUILTIN:  # apt and command skip what is done already
             return refusal(module, "skipped is true; allowed: false, as this is no check mode")
         if found.get("failed") or found.get("skipped"):  # it may hold the keys, and need not
             form = {key if key.endswith("?") else f"{key}?": part for key, part in form.items()}
-        return {**found, **fitted(form, given)}
+        return {**found, **fitted(form, answer)}
     except Misfit as misfit:
         return refusal(module, str(misfit))
-
-
-def answer_of(answer: Any) -> dict[str, Any]:
-    if not isinstance(answer, dict) or not all(isinstance(key, str) for key in answer):
-        raise Misfit("an object", "something else")
-    return answer
 
 
 def refusal(module: str, why: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.verdicts import judge_modes
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import (
     address_of_gid,
@@ -75,9 +76,7 @@ def _rails(nodes: Nodes) -> list[Verdict]:
 
 def _once(verdicts: list[Verdict]) -> list[Verdict]:
     """Of HCAs: eight rails with the same other firmware are one finding."""
-    subjects: dict[tuple[Any, ...], list[str]] = {}
-    for item in verdicts:
-        subjects.setdefault(_finding(item), []).append(item.subject)
+    subjects = grouped((_finding(item), item.subject) for item in verdicts)
     kept: list[Verdict] = []
     for item in verdicts:
         rails = subjects.pop(_finding(item), None)
@@ -138,10 +137,7 @@ def kernel_line(release: str) -> tuple[str, str] | None:
 
 def duplicates(check: str, what: str, values: Mapping[str, Sequence[str]]) -> list[Verdict]:
     """What must exist once in a fabric."""
-    owners: dict[str, list[str]] = {}
-    for node in sorted(values):
-        for value in sorted(set(values[node])):
-            owners.setdefault(value, []).append(node)
+    owners = grouped((value, node) for node in sorted(values) for value in sorted(set(values[node])))
     verdicts = [
         verdict(check, VerdictSubject("", None, None, value), "fail", "one node", ", ".join(nodes),
                 f"{what} {value} is on {' and '.join(nodes)}")
@@ -174,14 +170,7 @@ def _gpu_driver(facts: Mapping[str, Any]) -> str | None:
 
 
 def _rail_of(view: Mapping[str, Any], name: str) -> Mapping[str, Any] | None:
-    for rail in view.get("rails") or []:
-        if rail["name"] == name and rail["hca"] is not None:
-            return dict(rail)
-    return None
-
-
-def _of_hca(key: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any]:
-    return lambda facts, rail: (hca_facts(facts, rail["hca"]) or {}).get(key)
+    return next((rail for rail in view.get("rails") or [] if rail["name"] == name and rail["hca"] is not None), None)
 
 
 def _of_port(key: str) -> Callable[[Mapping[str, Any], Mapping[str, Any]], Any]:
@@ -222,7 +211,7 @@ RAIL_FACTS = (
     ("cluster.active_mtu", "active_mtu", _of_port("active_mtu")),
     ("cluster.link_layer", "link layer", _of_port("link_layer")),
     ("cluster.hca_type", "HCA type", _hca_type),
-    ("cluster.fw_ver", "firmware", _of_hca("fw_ver")),
+    ("cluster.fw_ver", "firmware", lambda facts, rail: (hca_facts(facts, rail["hca"]) or {}).get("fw_ver")),
     ("cluster.gid", "GID type", _gid_type),
 )
 

@@ -7,12 +7,13 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import list_or_empty, number
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean, one_line
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import cause
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import transport
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, number_text, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
-from .stragglers import judge_arrivals
+from .outliers import judge_arrivals
 
 KEY = "ddp_benchmark_min_samples_per_s"
 VERSIONS = ("torch", "cuda", "nccl", "driver")
@@ -160,10 +161,7 @@ def _versions(plan: Mapping[str, Any], collected: Collected, where: VerdictSubje
     silent = [node for node in plan["hosts"] if len((collected.get(node) or {}).get("ranks", ())) < plan["processes"][node]]
     differing = []
     for name in VERSIONS:
-        camps: dict[str, list[str]] = {}
-        for node in plan["hosts"]:
-            if node not in silent:
-                camps.setdefault(said[node][name] or "none", []).append(node)
+        camps = grouped((said[node][name] or "none", str(node)) for node in plan["hosts"] if node not in silent)
         if len(camps) > 1 or any(", " in version for version in camps):
             differing.append("%s is %s" % (name, "; ".join(f"{version} on {', '.join(nodes)}" for version, nodes in camps.items())))
     if differing:

@@ -13,6 +13,7 @@ way as the other, nobody can say which of them are wrong, and nobody is blamed.
 
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -53,7 +54,8 @@ class Diagnosis(NamedTuple):
 def judge_reach(nodes: Nodes, results: Results) -> list[Verdict]:
     """Every verdict that the pings of the nodes give together."""
     by_mac = rail_by_mac(nodes)
-    verdicts = [item for node in sorted(results) for item in _duplicates(node, nodes[node]["rails"], results[node]["rails"], by_mac)]
+    verdicts = [_duplicate(node, rail, found, by_mac) for node in sorted(results) for rail in nodes[node]["rails"]
+                for found in results[node]["rails"] if found["name"] == rail["name"]]
     causes: dict[Place, str] = {}
     for node in sorted(results):
         for name in sorted({ping["name"] for ping in results[node]["pings"]}):
@@ -108,12 +110,6 @@ def rail_by_mac(nodes: Nodes) -> dict[str, Place]:
     return {mac: next(iter(places)) for mac, places in owners.items() if len(places) == 1}
 
 
-def _duplicates(
-    node: str, rails: Sequence[Mapping[str, Any]], answers: Sequence[Mapping[str, Any]], by_mac: Mapping[str, Place]
-) -> list[Verdict]:
-    return [_duplicate(node, rail, found, by_mac) for rail in rails for found in answers if found["name"] == rail["name"]]
-
-
 def _duplicate(node: str, rail: Mapping[str, Any], found: Mapping[str, Any], by_mac: Mapping[str, Place]) -> Verdict:
     """The address of a rail belongs to its interface alone."""
     where = VerdictSubject(node, rail["hca"], rail["port"], rail["label"])
@@ -155,10 +151,8 @@ def _addresses(view: Mapping[str, Any], netdev: str | None) -> list[Any]:
     """With their prefix lengths; a node may say anything, and what is no address is left out."""
     found: list[Any] = []
     for text in netdev_facts(view["facts"], netdev).get("addresses") or []:
-        try:
+        with suppress(ValueError):
             found.append(ipaddress.ip_interface(str(text)))
-        except ValueError:
-            continue
     return found
 
 

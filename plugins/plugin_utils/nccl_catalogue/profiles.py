@@ -88,10 +88,7 @@ NCCL_PROFILES = rows(NcclProfile, read_table("nccl_profiles"))
 
 
 def nccl_profile(name: str) -> NcclProfile | None:
-    for profile in NCCL_PROFILES:
-        if profile.name == name:
-            return profile
-    return None
+    return next((profile for profile in NCCL_PROFILES if profile.name == name), None)
 
 
 def nccl_variables(spec: Spec) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of, grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import COLLECTIVES
 
 PREFIX = "/opt/railwright/nccl-tests"
@@ -83,10 +83,7 @@ def _capabilities(nodes: Nodes) -> list[str]:
 
 def _one_architecture(nodes: Nodes) -> None:
     """GPU nodes of two architectures cannot run one build."""
-    by_arch: dict[str, list[str]] = {}
-    for name, seen in nodes.items():
-        if seen["gpus"]:
-            by_arch.setdefault(seen["arch"], []).append(name)
+    by_arch = grouped((str(seen["arch"]), name) for name, seen in nodes.items() if seen["gpus"])
     if len(by_arch) > 1:
         found = "; ".join(f"{arch}: {first_of(by_arch[arch])}" for arch in sorted(by_arch))
         raise RailwrightError(f"one build serves all nodes, and these have two architectures: {found}. Use --limit, or "
@@ -155,9 +152,7 @@ def _check_prebuilt(planned: Mapping[str, Any], states: Nodes) -> list[str]:
         raise RailwrightError(f"nccl_tests_path: {planned['directory']} holds no executable program of that name: {first_of(lacking)}")
     warnings = []
     for program in planned["programs"]:
-        by_digest: dict[str, list[str]] = {}
-        for name, state in states.items():
-            by_digest.setdefault(state["programs"][program], []).append(name)
+        by_digest = grouped((str(state["programs"][program]), name) for name, state in states.items())
         if len(by_digest) > 1:
             found = "; ".join(f"{digest[:12]} on {first_of(names)}" for digest, names in by_digest.items())
             warnings.append(f"{planned['directory']}/{program} is not the same on all nodes (sha256): {found}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of, grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ALL, LEAF, NODE, RAIL
 
 if TYPE_CHECKING:
@@ -67,10 +67,7 @@ def parts_of(group: str, nodes: Sequence[Node], leaves: Mapping[str, str], *, lo
 
 def by_leaf(group: str, names: Sequence[str], leaves: Mapping[str, str]) -> Found:
     """All nodes of each leaf together; or one of each leaf, so that any two of them are behind different leaves."""
-    members: dict[str, list[str]] = {}
-    for name in names:
-        if name in leaves:
-            members.setdefault(leaves[name], []).append(name)
+    members = grouped((leaves[name], name) for name in names if name in leaves)
     lost = [name for name in names if name not in leaves]
     if not members:
         return [], [Omitted(group, "no leaf is known: rdma_leaves names no group with these nodes")]

@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import COMPAT, DEFAULT, LEAVE, LETTERS, MAINLINE, OFED
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-from .erdma_instances import erdma_instance, known_types
+from .erdma_instances import ERDMA_INSTANCES, erdma_instance
 from .findings import Findings, join_hosts
 
 Values = Mapping[str, Any]
@@ -60,8 +60,9 @@ def check_erdma_instance(values: Values, rails: Rails, findings: Findings) -> No
         return
     row = erdma_instance(wanted)
     if row is None:
+        known = ", ".join(row.name for row in ERDMA_INSTANCES)
         findings.warning("erdma_instance_type", wanted, "is not in the catalogue: number of devices, jumbo frames and bandwidth are "
-                         "judged by rdma_expect.hcas, rdma_mtu and validate_min_bandwidth_gbps alone", ", ".join(known_types()))
+                         "judged by rdma_expect.hcas, rdma_mtu and validate_min_bandwidth_gbps alone", known)
         return
     mtu = values.get("mtu")
     given = {"rdma_mtu": mtu, **{f"rdma_rails[{rail['index']}].mtu": rail["mtu"] for rail in rails if rail["mtu"] not in (None, mtu)}}

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import CUSTOM, NONE, QOS_PROFILES, qos_profile
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 
 from ..nccl_catalogue.profiles import NCCL_PROFILES, nccl_profile
 from .check_qos import NO_PFC
@@ -119,10 +120,7 @@ def _flat(values: Values, placed: Placed, findings: Findings) -> None:
     managed = values.get("network_manage_addresses", True)
     if managed and values.get("network_source_routing", "auto") != "false":
         return
-    by_subnet: dict[str, list[str]] = {}
-    for rail, network in placed:
-        if not (rail["gateway"] and managed):
-            by_subnet.setdefault(str(network), []).append(str(rail["name"]))
+    by_subnet = grouped((str(network), str(rail["name"])) for rail, network in placed if not (rail["gateway"] and managed))
     for subnet, names in sorted(by_subnet.items()):
         if len(names) > 1:
             findings.warning("rdma_rails", subnet, f"{' and '.join(names)} are in one subnet, and no source routing of ours keeps them "

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import ROCE_OVERHEAD, path_mtu_for
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Rail, Spec
 
@@ -64,9 +65,7 @@ def _names(spec: Spec) -> tuple[str, ...]:
 
 def _groups(pairs: list[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
     """Values with the hosts that have them, the most common first."""
-    groups: dict[Any, list[str]] = {}
-    for host, value in pairs:
-        groups.setdefault(value, []).append(host)
+    groups = grouped((value, host) for host, value in pairs)
     return sorted(groups.items(), key=lambda item: (-len(item[1]), str(item[0])))
 
 

@@ -42,10 +42,6 @@ def erdma_instance(name: str | None) -> ErdmaInstance | None:
     return next((row for row in ERDMA_INSTANCES if row.name == name), None)
 
 
-def known_types() -> tuple[str, ...]:
-    return tuple(row.name for row in ERDMA_INSTANCES)
-
-
 def erdma_derived(name: str | None) -> dict[str, Any]:
     """What a node has to know of its type; {} of one that is not named or not known."""
     row = erdma_instance(name)

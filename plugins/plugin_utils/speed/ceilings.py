@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a collective can reach on a machine and between several of its like, and which part limits it. Pure. docs/speed.md explains it.
+"""What a collective can reach on a machine and between several of its like, and which part limits it; ``railwright explain speed`` says
+both of a node. Pure. docs/speed.md explains it.
 
 busbw in GB/s of large messages. Ring, tree and NVLS move different amounts over the same links, so each has its own ceiling; where NCCL
 chooses, the highest holds. What is between nodes is taken to carry what the NICs carry: an oversubscribed fabric is slower.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from .boards import SWITCH
-from .flow import UNBOUNDED
-from .machine import SOCKETS, SOCKETS_GBS, Machine, cut_gbs, gpu_pcie_gbs, host_memory_gbs, network_gbs
+from .machine import CAN, RUNS, SOCKETS, SOCKETS_GBS, UNBOUNDED, Machine, cut_gbs, gpu_pcie_gbs, host_memory_gbs, machine_of, network_gbs
 
 JUDGED_FROM = 1 << 30  # bytes: below 1 GiB latency decides (NVIDIA/nccl-tests issue 212: 256 MiB are too small for the peak)
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv", "broadcast")
@@ -183,3 +184,35 @@ def perftest_gbps(machine: Machine, port: str, *, gpu: bool) -> tuple[float | No
         own = alone.ports[0]
         found, limit = min([(own.gbps / 8, f"{own.name} of {own.gbps:g} Gb/s"), *((link.gbs, link.what) for link in own.links)])
     return (None if found == UNBOUNDED else round(found * 8, 1)), limit
+
+def explain_speed(facts: Mapping[str, Any], nodes: int) -> dict[str, Any]:
+    """``rows``: each collective within the node, over two and over ``nodes``; ``runs``: as it is, where that is slower than it can be."""
+    can, runs = machine_of(facts, CAN), machine_of(facts, RUNS)
+    counts = sorted({1, 2, nodes})
+    host = can._replace(gpudirect=False)
+    return {
+        "gpus": len(can.gpus), "board": can.gpus[0].name if can.gpus else None, "nvlink_gbs": can.nvlink_gbs or None,
+        "rails": [{"name": port.name, "gbps": port.gbps if port.gbps != UNBOUNDED else None} for port in can.ports],
+        "unread": list(can.unread),
+        "rows": [_row(can, runs, name, count) for name in COLLECTIVES for count in counts],
+        "without_gpudirect": _row(host, runs._replace(gpudirect=False), "all_reduce", nodes) if can.ports and can.gpus else None,
+        "over_host_memory": _figure(over_host_memory(can)) if len(can.gpus) > 1 else None,
+        "perftest": [_perftest(can, runs, port.name, gpu=gpu) for port in can.ports for gpu in (False, True) if can.gpus or not gpu],
+    }
+
+
+def _row(can: Machine, runs: Machine, name: str, nodes: int) -> dict[str, Any]:
+    best, now = ceiling(can, name, nodes), ceiling(runs, name, nodes)
+    slower = now.gbs is not None and (best.gbs is None or now.gbs < best.gbs)
+    return {"collective": name, "nodes": nodes, **_figure(best), "runs": _figure(now) if slower else None}
+
+
+def _figure(found: Ceiling) -> dict[str, Any]:
+    return {"gbs": found.gbs, "algorithm": found.algorithm or None, "limit": found.limit}
+
+
+def _perftest(can: Machine, runs: Machine, port: str, *, gpu: bool) -> dict[str, Any]:
+    (best, limit), (now, why) = perftest_gbps(can, port, gpu=gpu), perftest_gbps(runs, port, gpu=gpu)
+    slower = now is not None and best is not None and now < best
+    return {"rail": port, "memory": "GPU" if gpu else "host", "gbps": best, "limit": limit,
+            "runs": {"gbps": now, "limit": why} if slower else None}

@@ -1,18 +1,76 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node as a network of links: NICs and GPUs in their PCIe tree, sockets, NVLink. Made of facts; what they do not say is named. Pure.
+"""A node as a network of links: NICs and GPUs in their PCIe tree, sockets, NVLink; how much it carries from one point to another, and which
+links hold it up. Made of facts; what they do not say is named. Pure.
 
 A link is read in two ways. ``can``: what both of its ends are made for, which is what a node must reach. ``runs``: what it was trained to,
 which is what it can reach as it is. A GPU that idles lets its link run slowly, so that of a GPU's own link only the width counts.
+
+Links carry as much in either direction at once, and what leaves a node mirrors what comes in: a link that a block passes on its way in
+carries another block on its way out in the opposite direction. So a flow over links without a direction is what both can have at once.
 """
 
 import itertools
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 
 from .boards import Board, board_of
-from .flow import UNBOUNDED, Link, max_flow
+
+UNBOUNDED = float("inf")
+
+
+class Link(NamedTuple):
+    """``gbs`` for each direction; ``what``: as a person calls it."""
+
+    one: str
+    other: str
+    gbs: float
+    what: str = ""
+
+
+def max_flow(links: Sequence[Link], source: str, sink: str) -> tuple[float, tuple[Link, ...]]:
+    """(GB/s, the links that limit it); links of no bound limit nothing. Shortest ways first (Edmonds and Karp)."""
+    room: dict[str, dict[str, float]] = {source: {}, sink: {}}
+    for link in links:
+        for one, other in ((link.one, link.other), (link.other, link.one)):
+            ends = room.setdefault(one, {})
+            ends[other] = ends.get(other, 0.0) + link.gbs
+    total = 0.0
+    while True:
+        came_from = _ways_from(room, source)
+        if sink not in came_from:
+            return total, tuple(link for link in links if (link.one in came_from) != (link.other in came_from))
+        way = _way(came_from, source, sink)
+        least = min(room[one][other] for one, other in way)
+        if least == UNBOUNDED:
+            return UNBOUNDED, ()
+        for one, other in way:
+            room[one][other] -= least
+            room[other][one] += least
+        total += least
+
+
+def _ways_from(room: dict[str, dict[str, float]], source: str) -> dict[str, str]:
+    """Each point that can still be reached, with the one before it."""
+    found, pending = {source: source}, deque([source])
+    while pending:
+        here = pending.popleft()
+        for there, free in room[here].items():
+            if free > 1e-9 and there not in found:
+                found[there] = here
+                pending.append(there)
+    return found
+
+
+def _way(came_from: dict[str, str], source: str, sink: str) -> list[tuple[str, str]]:
+    found, here = [], sink
+    while here != source:
+        found.append((came_from[here], here))
+        here = came_from[here]
+    return found
 
 # GT/s: (bytes of payload for each transfer of a lane, generation). Line coding of the PCI Express Base Specification (128b/130b; flits of
 # 236 bytes in 256 from 6.0 on), and packets of 256 bytes with 24 of header, sequence number and checksums, which all of these boards take.
@@ -194,9 +252,7 @@ def limit_text(limits: Sequence[Link], more: str = "") -> str:
     nics = [name for name in names if name.endswith(" Gb/s")]
     if len(nics) > 1 and len({name.partition(" of ")[2] for name in nics}) == 1:
         names = [f"{len(nics)} NICs of {nics[0].partition(' of ')[2]}", *(name for name in names if name not in nics)]
-    kinds: dict[str, list[str]] = {}
-    for name in names:
-        kinds.setdefault(name.partition(" of ")[0], []).append(name)
+    kinds = grouped((name.partition(" of ")[0], name) for name in names)
     return ", ".join(same[0] + (f" and {len(same) - 1} more" if len(same) > 1 else "") for same in kinds.values()) + more
 
 
@@ -214,11 +270,7 @@ def host_memory_gbs(machine: Machine) -> tuple[float, str]:
 
 def _below(machine: Machine) -> dict[tuple[str, str], list[Link]]:
     """PCIe link -> itself, once for each GPU below it."""
-    below: dict[tuple[str, str], list[Link]] = {}
-    for gpu in machine.gpus:
-        for link in gpu.links:
-            below.setdefault((link.one, link.other), []).append(link)
-    return below
+    return grouped(((link.one, link.other), link) for gpu in machine.gpus for link in gpu.links)
 
 
 def cut_gbs(machine: Machine) -> tuple[float, str]:

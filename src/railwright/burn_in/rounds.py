@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from railwright import documents
 from railwright.burn_in.judge import Part, Parts, gpu_of
 from railwright.events import RunOutcome
@@ -125,11 +126,9 @@ def spent(done: Iterable[Object]) -> float:
 
 def folded(done: Sequence[Object]) -> list[Object]:
     """Each verdict that was no pass once: the worst of all rounds, and in how many it was so."""
-    found: dict[tuple[str, ...], list[tuple[int, Object]]] = {}
-    for round_ in done:
-        for verdict in round_["verdicts"]:
-            key = tuple(str(verdict[part]) for part in ("check", "node", "hca", "port", "subject"))
-            found.setdefault(key, []).append((round_["number"], verdict))
+    parts = ("check", "node", "hca", "port", "subject")
+    found = grouped((tuple(str(verdict[part]) for part in parts), (round_["number"], verdict))
+                    for round_ in done for verdict in round_["verdicts"])
     verdicts = []
     for rows_ in found.values():
         status = min((verdict["status"] for _number, verdict in rows_), key=ORDER.index)

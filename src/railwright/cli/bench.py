@@ -61,13 +61,12 @@ Ddp = Annotated[bool, typer.Option("--ddp", help="Run the training benchmark (Py
 NcclTests = Annotated[bool, typer.Option("--nccl-tests/--no-nccl-tests", help=TESTS_HELP)]
 
 SAVE_HELP = "Write this run's figures as a baseline for later runs: a file for the inventory's group_vars/all. Needs --approved-by."
-APPROVED_HELP = "Who vouches for the baseline."
 HOURS_HELP = "How long a burn-in takes; a round that began is finished. Default: 48."
 RESUME_HELP = "Go on with the last burn-in of this inventory that was stopped, with the options that it was begun with."
 Hours = Annotated[float | None, option("--hours", min=0.05, max=336, metavar="N", help=HOURS_HELP)]
 Resume = Annotated[bool, typer.Option("--resume", help=RESUME_HELP)]
 SaveBaseline = Annotated[Path | None, option("--save-baseline", metavar="FILE", help=SAVE_HELP)]
-ApprovedBy = Annotated[str | None, option("--approved-by", metavar="NAME", help=APPROVED_HELP)]
+ApprovedBy = Annotated[str | None, option("--approved-by", metavar="NAME", help="Who vouches for the baseline.")]
 
 OPTIONS = {
     "nccl_tests_purpose": "--purpose",

@@ -1,29 +1,23 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright bench --purpose burn-in``: rounds of all benchmarks until the time is spent, counted by serial number."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 from railwright.burn_in import rounds
-from railwright.burn_in.judge import judge_bits, judge_health, parts_of, sums_of
+from railwright.burn_in.judge import Part, judge_bits, judge_health, parts_of, sums_of
 from railwright.cli import console, verdicts
 from railwright.cli.changes import nodes_line
 from railwright.cli.session import Conclusion, Judged, Session, concluded, failed_headings, node_counts
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import ExitCode
 from railwright.inventories import quoted
-from railwright.journal import last_of, place_of
+from railwright.journal import Lines, last_of, place_of
 from railwright.report import burn_in as shown
-
-if TYPE_CHECKING:
-    from railwright.burn_in.judge import Part
-    from railwright.journal import Lines
 
 DIAG_S = 900.0  # what dcgmi diag -r 3 takes, about (dcgmi-diag(8)); a round that is given less leaves it out
 PAUSE_S = 150.0  # behind a round without any result; what an interrupted run left on the nodes ends within five minutes

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
 from railwright.cli import console
 from railwright.cli.session import heading
@@ -38,14 +39,9 @@ def sections(nodes: Mapping[str, list[dict[str, Any]]]) -> list[tuple[list[str],
 
     The sets with what hurts most come first, the largest of these before the others; within a set the changes keep the order of the plan.
     """
-    rows: dict[str, tuple[dict[str, Any], list[str]]] = {}
-    for name, changes in nodes.items():
-        for change in changes:
-            signature = as_json([change.get(part) for part in ("key", "before", "after", "disruption", "applied")])
-            rows.setdefault(signature, (change, []))[1].append(name)
-    found: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for change, names in rows.values():
-        found.setdefault(tuple(names), []).append(change)
+    parts = ("key", "before", "after", "disruption", "applied")
+    rows = grouped((as_json([change.get(part) for part in parts]), (name, change)) for name, own in nodes.items() for change in own)
+    found = grouped((tuple(name for name, _change in row), row[0][1]) for row in rows.values())
     return [(list(names), changes) for names, changes in sorted(found.items(), key=_first)]
 
 
@@ -80,12 +76,13 @@ def alike(hosts: Mapping[str, HostOutcome], text: Callable[[HostOutcome], str]) 
     """The nodes, by name. Of more than a handful those that would be shown alike are one, whose name is all of theirs, folded."""
     if len(hosts) <= NAMES:
         return [host for _name, host in sorted(hosts.items())]
-    found: dict[str, tuple[HostOutcome, list[str]]] = {}
-    for name, host in sorted(hosts.items()):
+
+    def shown(host: HostOutcome) -> str:
         more = (host.problems, host.drivers, host.restore_point, host.notes, host.refused)
-        shown = [host.status, host.task, host.message, text(host), *more]
-        found.setdefault(as_json(shown), (host, []))[1].append(name)
-    return [replace(host, name=folded_cell(names)) for host, names in found.values()]
+        return as_json([host.status, host.task, host.message, text(host), *more])
+
+    found = grouped((shown(host), name) for name, host in sorted(hosts.items()))
+    return [replace(hosts[names[0]], name=folded_cell(names)) for names in found.values()]
 
 
 def _show_refusal(host: HostOutcome) -> None:
@@ -156,14 +153,11 @@ DIFF_LINES = 200  # of one file
 def show_diffs(documents: Mapping[str, Mapping[str, Any]]) -> None:
     """Nodes with the same plan are one block. A change is ``+`` (new), ``-`` (gone) or ``~``; a file's lines stand below it, once."""
     seen: set[str] = set()
-    blocks: dict[str, tuple[list[dict[str, Any]], list[str]]] = {}
-    for name, document in documents.items():
-        if document["changes"]:
-            blocks.setdefault(as_json(document["changes"]), (document["changes"], []))[1].append(name)
-    for changes, names in sorted(blocks.values(), key=lambda block: _first((tuple(block[1]), block[0]))):
+    blocks = grouped((as_json(document["changes"]), name) for name, document in documents.items() if document["changes"])
+    for names, changes in sorted(((tuple(names), documents[names[0]]["changes"]) for names in blocks.values()), key=_first):
         console.out().line()
         line = change_line(len(changes), dict(Counter(str(change.get("disruption")) for change in changes)))
-        console.say(console.styled(folded_cell(names), "node"), line)
+        console.say(console.styled(folded_cell(list(names)), "node"), line)
         last = None
         for change in sorted(changes, key=lambda change: -hurt(change)):
             word = change.get("disruption")

@@ -4,6 +4,7 @@
 import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +13,15 @@ from rich.text import Text
 
 from railwright import __version__
 from railwright.cli import console, one_line
-from railwright.cli.drift import DriftForm, DriftFormat, Output, check_output, expect_writable, junit, print_result
+from railwright.cli.drift import DriftForm, DriftFormat, Output, check_output, expect_writable, machine_form, print_result
 from railwright.cli.options import option, settings
 from railwright.cli.session import check_configuration, echo, node_document
 from railwright.cli.trees import Sysroot, captured_tree
+from railwright.drift import verdicts_as_prometheus
 from railwright.events import HostOutcome
 from railwright.exitcodes import ExitCode, InputError
-from railwright.writing import json_text, write_atomic
+from railwright.runs import Run, new_id
+from railwright.writing import write_atomic
 
 if TYPE_CHECKING:
     from railwright.check import Outcomes
@@ -71,7 +74,10 @@ def command(
     elif form is DriftFormat.TEXT:
         show(found, every=every)
     else:
-        print_result(machine_form(form, found, started), output)
+        nodes, verdicts = found["nodes"], found["verdicts"]
+        run = Run(id=new_id("check", started), verb="check", inventory="", limit=None, started=started.isoformat(timespec="seconds"),
+                  finished=datetime.now(UTC).isoformat(timespec="seconds"), railwright=__version__, nodes=nodes, verdicts=verdicts)
+        print_result(machine_form(form, run, partial(verdicts_as_prometheus, nodes, verdicts), found), output)
     raise typer.Exit(ExitCode(found["summary"]["exit_code"]))
 
 
@@ -84,7 +90,7 @@ def asked(mode: str, names: Sequence[str], *, sudo: bool) -> "Outcomes":
     hosts = hosts_of(names)
     check_configuration()  # the options of Ansible's ssh hold here too
     from railwright.progress import shown
-    from railwright.scan.alone import ask_hosts
+    from railwright.scan.nodes import ask_hosts
 
     with shown(mode, console.err(), debug=settings.debug) as listener:
         return ask_hosts(mode, hosts, listener, echo if settings.debug else None, sudo=sudo)
@@ -109,18 +115,3 @@ def show(found: dict[str, Any], *, every: bool) -> None:
         for kind, text in lines if every or len(found["nodes"]) == 1 or name in worst else lines[:1]:
             style = console.styled("", kind).style
             console.say(Text.assemble((text[:LABEL], style), text[LABEL:] if kind in WORST else (text[LABEL:], style)))
-
-
-def machine_form(form: DriftFormat, found: dict[str, Any], started: datetime) -> str:
-    finished = datetime.now(UTC)
-    if form is DriftFormat.PROMETHEUS:
-        from railwright.drift import verdicts_as_prometheus
-
-        return verdicts_as_prometheus(found["nodes"], found["verdicts"], finished.timestamp())
-    if form is DriftFormat.JUNIT:
-        from railwright.runs import Run, new_id
-
-        run = Run(id=new_id("check", started), verb="check", inventory="", limit=None, started=started.isoformat(timespec="seconds"),
-                  finished=finished.isoformat(timespec="seconds"), railwright=__version__, nodes=found["nodes"], verdicts=found["verdicts"])
-        return junit(run)
-    return json_text(found)

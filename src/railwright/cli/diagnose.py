@@ -31,12 +31,11 @@ Examples:
   railwright diagnose -i mycluster --limit node1,node2 --process train.py
 """
 PROCESS_HELP = "Instead of a job: the name of a program or a script, such as train.py."
-SECONDS_HELP = "How long the processes are looked at."
 RAS_HELP = "What `ncclras -f json` said of the job. Its users ask it, once no communicator is initialised any more: docs/diagnose.md."
 STEP = re.compile(r"[0-9_]+\.[0-9]+")  # of a Slurm job
 Job = Annotated[str | None, typer.Argument(metavar="[JOB]", help="The job as its scheduler names it.", show_default=False)]
 Process = Annotated[str | None, option("--process", metavar="NAME", help=PROCESS_HELP)]
-Seconds = Annotated[int, typer.Option("--seconds", min=1, max=600, help=SECONDS_HELP)]
+Seconds = Annotated[int, typer.Option("--seconds", min=1, max=600, help="How long the processes are looked at.")]
 Ras = Annotated[Path | None, option("--ras", metavar="FILE", help=RAS_HELP)]
 
 

@@ -4,14 +4,16 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from railwright.cli import console, one_line
 from railwright.cli.changes import alike, nodes_line
 from railwright.cli.options import Areas, Format, Inventory, Limit, Transport, TransportOption, option, settings
@@ -74,17 +76,17 @@ def command(
     require(outcome, lambda host: host.drift is not None, "drift")
     seen = keep_history(session, outcome)
 
-    def document(host: HostOutcome) -> dict[str, Any]:
-        return _node(host, seen.get(host.name, {}), area or [], severity)
-
-    end = concluded(outcome, document, _totals, lambda node: node["findings"])
+    end = concluded(outcome, lambda host: _node(host, seen.get(host.name, {}), area or [], severity), _totals,
+                    lambda node: node["findings"])
     run = session.store(end) or session.record(end)
     if form is DriftFormat.TEXT and settings.one_line:
         one_line.show(end.nodes)
     elif form is DriftFormat.TEXT:
         _show(outcome, end.nodes, end.summary)
     else:
-        print_result(_machine_form(form, run, end.nodes, end.summary), output)
+        rows = [{"nodes": row.nodes, **row.finding} for row in fleet({name: node["findings"] for name, node in end.nodes.items()})]
+        document = {"nodes": end.nodes, "fleet": rows, "summary": end.summary}
+        print_result(machine_form(form, run, partial(as_prometheus, end.nodes), document), output)
     raise typer.Exit(end.code)
 
 
@@ -147,19 +149,13 @@ def keep_history(session: Session, outcome: RunOutcome) -> dict[str, dict[str, s
     return seen
 
 
-def junit(run: Run) -> str:
-    from railwright.report.cases import as_junit, cases_of
-
-    return as_junit(run, cases_of(run))
-
-
-def _machine_form(form: DriftFormat, run: Any, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> str:
+def machine_form(form: DriftFormat, run: Run, prometheus: Callable[[float], str], document: dict[str, Any]) -> str:
+    """``prometheus``: the text of a run that ended at this time."""
     if form is DriftFormat.JUNIT:
-        return junit(run)
-    if form is DriftFormat.PROMETHEUS:
-        return as_prometheus(nodes, datetime.now(UTC).timestamp())
-    rows = [{"nodes": row.nodes, **row.finding} for row in fleet({name: node["findings"] for name, node in nodes.items()})]
-    return json_text({"nodes": nodes, "fleet": rows, "summary": summary})
+        from railwright.report.cases import as_junit, cases_of
+
+        return as_junit(run, cases_of(run))
+    return prometheus(datetime.now(UTC).timestamp()) if form is DriftFormat.PROMETHEUS else json_text(document)
 
 
 def print_result(text: str, output: Path | None) -> None:
@@ -175,10 +171,7 @@ def print_result(text: str, output: Path | None) -> None:
 def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:
     rows = fleet({name: node["findings"] for name, node in nodes.items()})
     cut = any(is_shortened(row.finding.get(part)) for row in rows for part in ("expected", "found"))
-    unknown: dict[str, list[str]] = {}
-    for name, node in nodes.items():
-        for text in node["unknown"]:
-            unknown.setdefault(text, []).append(name)
+    unknown = grouped((str(text), name) for name, node in nodes.items() for text in node["unknown"])
     with console.paged():
         for host in alike({name: host for name, host in outcome.hosts.items() if host.status != "ok"}, lambda _host: ""):
             heading(host)

@@ -101,12 +101,12 @@ def _asked(
     name: str, inventory: Given | None, limit: str | None, sysroot: Path | None, form: Format, transport: Transport, nodes: int,
 ) -> NoReturn:  # fmt: skip
     if name == "speed":
-        from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.explanation import explain_speed
-        from railwright.cli.explain_speed import show_speed
+        from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import explain_speed
+        from railwright.cli.explain_facts import show_speed
 
         _of_facts(inventory, limit, sysroot, form, transport, lambda facts: explain_speed(facts, nodes), show_speed)
     if name == "affinity":
-        from railwright.cli.explain_affinity import affinity_of, show_affinity
+        from railwright.cli.explain_facts import affinity_of, show_affinity
 
         _of_facts(inventory, limit, sysroot, form, transport, affinity_of, show_affinity)
     from ansible_collections.railwright.rdma.plugins.module_utils.entry.gpudirect import explain

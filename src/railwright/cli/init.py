@@ -25,7 +25,6 @@ Examples:
   railwright init mycluster --from-facts gpu001 root@gpu002
 """
 MINIMAL_HELP = "One file of 13 lines: nodes, rails, fabric and MTU; addresses stay what they are."
-FACTS_HELP = "Ask the HOSTs, and write what they have."
 
 
 class Fabric(StrEnum):
@@ -41,7 +40,7 @@ def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it.", show_default=False)], hosts: Hosts = None,
     fabric: Annotated[Fabric | None, option("--fabric", help="roce, infiniband or erdma; with --from-facts the nodes' own.")] = None,
     minimal: Annotated[bool, typer.Option("--minimal", help=MINIMAL_HELP)] = False,
-    from_facts: Annotated[bool, typer.Option("--from-facts", help=FACTS_HELP)] = False, sudo: Sudo = False,
+    from_facts: Annotated[bool, typer.Option("--from-facts", help="Ask the HOSTs, and write what they have.")] = False, sudo: Sudo = False,
     form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     from railwright.init import expect_room, files, write_inventory

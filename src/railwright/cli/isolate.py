@@ -16,17 +16,15 @@ from railwright.cli.changes import nodes_line
 from railwright.cli.job_nodes import placed_job
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, option
 from railwright.cli.session import Judged, Session, concluded, failed_headings, node_counts
+from railwright.events import RunOutcome
 from railwright.exitcodes import ExitCode, InputError, RunError
 from railwright.inventories import quoted
 from railwright.isolate import journal
 from railwright.isolate.model import QUIET, TOOLS, Finding, Fleet, Options, make_fleet
-from railwright.isolate.record import isolate_document
-from railwright.isolate.rounds import shuffled
-from railwright.isolate.solve import Outcome, Search
+from railwright.isolate.solve import Outcome, Search, isolate_document, shuffled
 from railwright.journal import last_of, place_of
 
 if TYPE_CHECKING:
-    from railwright.events import RunOutcome
     from railwright.isolate.launching import Site
     from railwright.isolate.nccl import NcclLauncher
     from railwright.isolate.perftest import PerftestLauncher
@@ -47,28 +45,25 @@ Examples:
 """
 
 MINUTES_HELP = "How long it may take: no round begins that would not end in time."
-ROUNDS_HELP = "How many rounds at most."
 SAMPLES_HELP = "How often each figure is measured, a second or less each. Default: five, with nccl-tests nine."
 AT_ONCE_HELP = "How many pairs measure at the same time. 1 where the nodes share what they run on, as virtual machines do."
-SEED_HELP = "Draws other pairs."
 RESUME_HELP = "Go on with the last search of this inventory, with the options that it was begun with."
 DRAIN_HELP = "Keep new jobs from the nodes that a finding blames, through the inventory's scheduler, with the reason."
-BUSY_HELP = "Measure nodes on which jobs run, too."
 JOB_HELP = "Measure the nodes of this job, while it runs on them, with as many idle ones, and no others."
 TOOL_HELP = "perftest, nccl or auto: nccl-tests, which are brought to the nodes, where each has GPUs and a launcher (mpirun, srun)."
 PARTNERS = 3  # for the nodes of a job, at least: what it takes to name one of them
 SHOWN = 5  # nodes that are left out, each with its reason
 
 Minutes = Annotated[float, typer.Option("--minutes", min=1, max=1440, metavar="N", help=MINUTES_HELP)]
-Rounds = Annotated[int, typer.Option("--rounds", min=1, max=100, metavar="N", help=ROUNDS_HELP)]
+Rounds = Annotated[int, typer.Option("--rounds", min=1, max=100, metavar="N", help="How many rounds at most.")]
 Samples = Annotated[int | None, option("--samples", min=1, max=15, metavar="N", help=SAMPLES_HELP)]
 AtOnce = Annotated[int, option("--at-once", min=1, max=4096, metavar="PAIRS", help=AT_ONCE_HELP)]
-Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help=SEED_HELP)]
+Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Draws other pairs.")]
 Tool = Annotated[str, typer.Option("--tool", metavar="NAME", help=TOOL_HELP)]
 Resume = Annotated[bool, typer.Option("--resume", help=RESUME_HELP)]
 Drain = Annotated[bool, typer.Option("--drain", help=DRAIN_HELP)]
 Job = Annotated[str | None, option("--job", metavar="ID", help=JOB_HELP)]
-Busy = Annotated[bool, typer.Option("--busy", help=BUSY_HELP)]
+Busy = Annotated[bool, typer.Option("--busy", help="Measure nodes on which jobs run, too.")]
 
 
 def command(

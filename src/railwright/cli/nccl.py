@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,8 +18,6 @@ from railwright.exitcodes import ExitCode, InputError
 from railwright.inventories import Given
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
     from railwright.nccl.check import NcclFinding, Source
     from railwright.nccl.settings import Grammar
@@ -58,7 +57,6 @@ Examples:
   railwright nccl log --gdr nccl.node1.*.log nccl.node2.*.log
   railwright nccl log all_reduce.log --format json
 """
-PARSE_HELP = "The earlier name of `nccl log`."
 
 Variable = Annotated[str, typer.Argument(metavar="VARIABLE", help="Such as NCCL_IB_TC.", show_default=False)]
 Files = Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files, or - for standard input.", show_default=False)]
@@ -218,4 +216,4 @@ def _of_inventory(inventory: Given, *, with_own: bool) -> tuple[QosProfile | Non
 
 ABOUT = "NCCL: explain variables, check settings, judge logs."
 VERBS = {"explain": (explain, EXPLAIN_HELP), "lint": (lint, LINT_HELP), "log": (log, LOG_HELP),
-         "parse": (log, PARSE_HELP)}
+         "parse": (log, "The earlier name of `nccl log`.")}

@@ -41,8 +41,7 @@ Inventory = Annotated[list[Path], option("--inventory", "-i", metavar="PATH", he
 OptionalInventory = Annotated[list[Path] | None, option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]
 Limit = Annotated[str | None, option("--limit", "-l", metavar="PATTERN", help=LIMIT_HELP)]
 OutputFormat = Annotated[Format, typer.Option("--format", "-f", help=FORMAT_HELP)]
-YES_HELP = "Do not ask. Without a terminal nothing is changed unless this is given."
-Yes = Annotated[bool, typer.Option("--yes", "-y", help=YES_HELP)]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Without a terminal nothing is changed unless this is given.")]
 AREA_HELP = "Only this area (network, nccl, hca …); may be given several times."
 Areas = Annotated[list[str] | None, option("--area", metavar="AREA", help=AREA_HELP)]
 TRANSPORT_HELP = "auto: over ssh connections of our own, and by Ansible where it alone can reach a node; ansible: by Ansible."

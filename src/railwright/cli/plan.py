@@ -67,11 +67,7 @@ def command(
         save(session, output, area or [], outcome, said)
         console.note(f"saved; make exactly this with: railwright apply {shlex.quote(str(output))}")
     end = conclusion(outcome)
-    run = session.store(end) or session.record(end)
-    if form is PlanFormat.MARKDOWN:
-        _markdown(run)
-    else:
-        session.show(end, lambda: one_line.show(end.nodes) if settings.one_line else show_plan(outcome, end, show))
+    _print(form, session.store(end) or session.record(end), outcome, end, show)
     raise typer.Exit(end.code)
 
 
@@ -107,15 +103,7 @@ def _again(name: str, form: PlanFormat, show: Callable[..., None], *, given: boo
     if given:
         raise InputError("--recorded is a plan that is made already; it does not go with -i, --limit, --area or --output")
     outcome, run = _of_file(name) if Path(name).is_file() else _of_run(name)
-    end = conclusion(outcome)
-    if form is PlanFormat.MARKDOWN:
-        _markdown(run)
-    elif form is PlanFormat.JSON:
-        console.print_json({"nodes": end.nodes, "summary": end.summary})
-    elif settings.one_line:
-        one_line.show(end.nodes)
-    else:
-        show_plan(outcome, end, show)
+    _print(form, run, outcome, conclusion(outcome), show)
 
 
 def _of_file(name: str) -> tuple[RunOutcome, Run]:
@@ -138,11 +126,18 @@ def _of_run(name: str) -> tuple[RunOutcome, Run]:
     return RunOutcome(hosts_of(run.nodes)), run
 
 
-def _markdown(run: Run) -> None:
-    from railwright.report.cases import cases_of
-    from railwright.report.markdown import as_markdown
+def _print(form: PlanFormat, run: Run, outcome: RunOutcome, end: Conclusion, show: Callable[..., None]) -> None:
+    if form is PlanFormat.MARKDOWN:
+        from railwright.report.cases import cases_of
+        from railwright.report.markdown import as_markdown
 
-    console.raw(as_markdown(run, cases_of(run)))
+        console.raw(as_markdown(run, cases_of(run)))
+    elif form is PlanFormat.JSON:
+        console.print_json({"nodes": end.nodes, "summary": end.summary})
+    elif settings.one_line:
+        one_line.show(end.nodes)
+    else:
+        show_plan(outcome, end, show)
 
 
 def conclusion(outcome: RunOutcome) -> Conclusion:

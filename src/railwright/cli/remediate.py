@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from railwright.cli import console, rollout
 from railwright.cli.apply import Consent, consented
 from railwright.cli.changes import nodes_line
@@ -174,8 +175,6 @@ def _show_left(nodes: dict[str, dict[str, Any]], inventory: str, asked: Asked) -
 
 
 def _grouped(nodes: dict[str, list[dict[str, Any]]], more: tuple[str, ...]) -> list[tuple[dict[str, Any], list[str]]]:
-    groups: dict[tuple[str, ...], tuple[dict[str, Any], list[str]]] = {}
-    for name, rows in nodes.items():
-        for row in rows:
-            groups.setdefault(tuple(str(row.get(part)) for part in ("key", *more)), (row, []))[1].append(name)
-    return list(groups.values())
+    parts = ("key", *more)
+    found = grouped((tuple(str(row.get(part)) for part in parts), (row, name)) for name, rows in nodes.items() for row in rows)
+    return [(same[0][0], [name for _row, name in same]) for same in found.values()]

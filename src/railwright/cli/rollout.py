@@ -28,12 +28,10 @@ if TYPE_CHECKING:
     from railwright.upgrade.order import Rules
 
 BATCH = re.compile(r"[1-9][0-9]{0,5}|(100|[1-9][0-9]?)%", re.ASCII)
-BATCH_HELP = "How many nodes at a time: a number, or a share of the nodes."
-CANARY_HELP = "First this many nodes as a batch of their own."
 FAILURES_HELP = "How many nodes may fail before no further batch begins."
 UNAVAILABLE_HELP = "How many nodes may be away at a time, those counted that do not answer: a number, or a share."
-Batch = Annotated[str | None, option("--batch", metavar="N[%]", help=BATCH_HELP)]
-Canary = Annotated[int | None, option("--canary", metavar="N", min=0, max=100_000, help=CANARY_HELP)]
+Batch = Annotated[str | None, option("--batch", metavar="N[%]", help="How many nodes at a time: a number, or a share of the nodes.")]
+Canary = Annotated[int | None, option("--canary", metavar="N", min=0, max=100_000, help="First this many nodes as a batch of their own.")]
 MaxFailures = Annotated[int | None, option("--max-failures", metavar="N", min=0, max=100_000, help=FAILURES_HELP)]
 MaxUnavailable = Annotated[str | None, option("--max-unavailable", metavar="N[%]", help=UNAVAILABLE_HELP)]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the last run in batches on this inventory.")]

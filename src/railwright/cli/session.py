@@ -33,7 +33,6 @@ from railwright.runs import Run, new_id, save_run, site_path
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-    from railwright.events import HostOutcome
     from railwright.inventory import Inventory
     from railwright.scan.nodes import ScannedInventory
     from railwright.scan.questions import Question

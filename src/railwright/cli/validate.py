@@ -2,22 +2,20 @@
 """``railwright validate``: judge the nodes and the cluster, with real traffic."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
 from railwright.cli import console, one_line, verdicts
 from railwright.cli.changes import nodes_line
-from railwright.cli.drift import DriftForm, DriftFormat, Output, check_output, junit, print_result
+from railwright.cli.drift import DriftForm, DriftFormat, Output, check_output, machine_form, print_result
 from railwright.cli.options import Format, Inventory, Limit, Transport, TransportOption, option, settings
 from railwright.cli.rollout import Batch, Canary, MaxFailures, MaxUnavailable, asked, in_batches
 from railwright.cli.session import Conclusion, Session, concluded, heading, node_counts, require
 from railwright.drift import verdicts_as_prometheus
 from railwright.events import RunOutcome
 from railwright.exitcodes import InputError
-from railwright.runs import Run
-from railwright.writing import json_text
 
 HELP = """Judge every node and the cluster: HCA and link state, GIDs, agreement, jumbo pings, real RDMA traffic.
 
@@ -59,8 +57,7 @@ def judged_by_validate(
 def command(
     inventory: Inventory, limit: Limit = None, area: Families = None, perftest: Perftest = None, every: All = False, batch: Batch = None,
     canary: Canary = None, max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, form: DriftForm = DriftFormat.TEXT,
-    output: Output = None,
-    transport: TransportOption = Transport.AUTO,
+    output: Output = None, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     check_output(form, output)
     session = Session("validate", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)
@@ -81,7 +78,8 @@ def command(
     elif form is DriftFormat.TEXT:
         _show(outcome, every=every)
     else:
-        print_result(_machine_form(form, run, {"nodes": end.nodes, **document, "summary": end.summary}), output)
+        prometheus = partial(verdicts_as_prometheus, run.nodes, run.verdicts, verb="validate")
+        print_result(machine_form(form, run, prometheus, {"nodes": end.nodes, **document, "summary": end.summary}), output)
     raise typer.Exit(end.code)
 
 
@@ -93,14 +91,6 @@ def known_families(names: list[str]) -> frozenset[str]:
     if (unknown := next((name for name in names if name not in allowed), None)) is not None:
         raise InputError(f"--area {unknown}: no check's code begins so; allowed: {', '.join(allowed)}")
     return frozenset(names)
-
-
-def _machine_form(form: DriftFormat, run: Run, document: dict[str, Any]) -> str:
-    if form is DriftFormat.JUNIT:
-        return junit(run)
-    if form is DriftFormat.PROMETHEUS:
-        return verdicts_as_prometheus(run.nodes, run.verdicts, datetime.now(UTC).timestamp(), "validate")
-    return json_text(document)
 
 
 def conclusion(outcome: RunOutcome) -> Conclusion:

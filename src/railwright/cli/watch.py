@@ -1,15 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright watch``: what the agents of all nodes say, and who is drained by it."""
 
-from __future__ import annotations
-
 import fcntl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,17 +16,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model im
 from railwright.cli import console, one_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, settings
 from railwright.cli.session import Judged, Session, concluded, failed_headings
-from railwright.events import HostOutcome
+from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
 from railwright.given import given
 from railwright.inventories import quoted
 from railwright.journal import directory
 from railwright.runs import site_name
+from railwright.watch.decide import Decision, Limits, Node, decide
 from railwright.writing import json_text, make_directories, write_atomic
-
-if TYPE_CHECKING:
-    from railwright.events import RunOutcome
-    from railwright.watch.decide import Decision, Node
 
 HELP = """What do the agents of all nodes say? With --drain, keep new jobs from the sick ones, through the inventory's scheduler.
 
@@ -55,8 +50,6 @@ def command(
     inventory: Inventory, limit: Limit = None, drained: Drain = False, reset: Reset = False, yes: Yes = False,
     form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
-    from railwright.watch.decide import Limits, decide
-
     if drained and limit is not None:
         raise InputError("--limit: the limits of a drain are those of all nodes; allowed: --drain without --limit")
     if reset and not drained:
@@ -84,9 +77,7 @@ def command(
     number = len(found.drain) + len(found.observed) + len(found.held)
     end = concluded(outcome, lambda host: {"agent": agents.get(host.name)}, lambda _nodes: {"sick": number},
                     codes=[ExitCode.FAILED] if sick or found.unasked else [])
-    session.store(end, [])
-    session.show(end, lambda: show(found, outcome, session, done, end.nodes, drained=drained), watch=document)
-    raise typer.Exit(end.code)
+    session.finish(end, lambda: show(found, outcome, session, done, end.nodes, drained=drained), {"watch": document})
 
 
 @contextmanager
@@ -114,7 +105,6 @@ def breaker(session: Session, *, drained: bool) -> Iterator[dict[str, Any]]:
 def asked(session: Session, judged: Judged) -> tuple[list[Node], RunOutcome]:
     """What each agent says, and what each scheduler says of its nodes."""
     from railwright.scan.questions import Question, module_step
-    from railwright.watch.decide import Node
 
     answers: dict[str, dict[str, Any]] = {}
     question = Question("rdma_check", "Hear the agent", lambda node, _spec: {"mode": "agent", "node": node}, module_step)

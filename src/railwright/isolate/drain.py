@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of, grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import ISOLATED, OURS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.draining import isolation_reason
 from railwright.events import HostOutcome
@@ -36,10 +36,7 @@ class Drained(NamedTuple):
 
 def reasons_of(run: str, findings: Sequence[Finding]) -> dict[str, str]:
     """Node -> ``railwright isolate RUN: rail2 41 of 392 Gb/s with 3 partners``."""
-    found: dict[str, list[str]] = {}
-    for finding in findings:
-        if finding.kind in GUILTY:
-            found.setdefault(finding.nodes[0], []).append(_text(finding))
+    found = grouped((finding.nodes[0], _text(finding)) for finding in findings if finding.kind in GUILTY)
     return {node: isolation_reason(run, "; ".join(texts)) for node, texts in found.items()}
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What NCCL's names mean, for people: a variable, a profile of the catalogue, and what comes of it on a host without asking the host."""
 
-import re
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.nccl_gids import finds_it
@@ -16,13 +15,13 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.pro
 )
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import (
     NEVER_IN_NCCL,
-    OWNED_BY_OTHERS,
     PLUGIN_VARIABLES,
     REMOVED,
     VARIABLES,
     VERSION,
 )
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import nearest
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import owner_of
 
 
 def explanation(name: str) -> dict[str, Any]:
@@ -42,8 +41,7 @@ def explanation(name: str) -> dict[str, Any]:
         return {**found, "meaning": f"removed from NCCL; it existed in {gone.existed}", "use instead": gone.replacement}
     if name in NEVER_IN_NCCL:
         return {**found, "meaning": "has never been a variable of NCCL", "use instead": NEVER_IN_NCCL[name]}
-    owner = next((other for other in OWNED_BY_OTHERS if re.fullmatch(other.name.replace("*", ".*"), name)), None)
-    if owner is not None:
+    if (owner := owner_of(name)) is not None:
         return {**found, "meaning": f"is not read by NCCL but by {owner.owner}", "use instead": owner.use_instead}
     return {**found, "meaning": f"is no variable of NCCL {VERSION}", "nearest": nearest(name, tuple(VARIABLES))}
 

@@ -5,8 +5,6 @@ ansible-runner's own streams (transmit, worker, process) go over one ssh connect
 gets the inventory of its own nodes and no other's, in memory. What it says is believed of its own nodes alone.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os
@@ -15,27 +13,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ansible_runner.streaming import Transmitter
 
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils import saved_plan, scanned
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import WHOLE_CLUSTER, joined
 from railwright import __version__
+from railwright.events import Collector
 from railwright.exitcodes import InputError
 from railwright.given import given
-from railwright.inventory import GROUP, load_inventory
+from railwright.inventory import GROUP, Inventory, load_inventory
 from railwright.region_worker import JOB, Job
 from railwright.regions.answer import Region, Running
 from railwright.regions.inventory import exported, yaml_text
+from railwright.run import Stop
 from railwright.scan.login import ByAnsible, ssh_words
 from railwright.scan.nodes import inventory_addresses
-
-if TYPE_CHECKING:
-    from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
-    from railwright.events import Collector
-    from railwright.inventory import Inventory
-    from railwright.run import Stop
 
 __all__ = ["Region", "Regions", "Running"]
 

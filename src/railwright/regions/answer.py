@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A region's job while it runs: its stream to the worker, and what comes back, which is believed of the region's own nodes alone."""
 
-from __future__ import annotations
-
 import os
 import select
 import subprocess
@@ -12,7 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ansible_runner.streaming import Processor
 
@@ -23,9 +21,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form impor
 from railwright.events import Collector, HostOutcome, RunOutcome, is_ours
 from railwright.region_worker import BEATS, GRACE, ODD, READY
 from railwright.report.text import printable
-
-if TYPE_CHECKING:
-    from railwright.run import Stop
+from railwright.run import Stop
 
 COUNTS = ("processed", "dark", "failures", "rescued")  # of a run's statistics: by host
 ERRORS_KEPT = 2000  # bytes of what ssh and the worker say on standard error

@@ -14,7 +14,7 @@ import asyncssh
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.boot import TOO_OLD
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import wire
-from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import INTERPRETERS, SCRIPT
+from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import INTERPRETERS, SCRIPT
 from railwright.scan.login import Become
 
 HEADING = 128  # characters of the line before the answer: the mark, and its length
@@ -72,7 +72,7 @@ class Command(NamedTuple):
 
 
 def command_line(word: str, code: Sequence[str], interpreter: str | None, become: Become | None, *, probe: bool) -> Command:
-    """For a login shell of any kind. ``probe``: node_probe's script runs first, with the same rights."""
+    """For a login shell of any kind. ``probe``: the preflight's script runs first, with the same rights."""
     own = [interpreter] if interpreter else []
     run = shlex.join(["/bin/sh", "-c", RUN, "railwright", word, *code, *own])
     if probe:

@@ -1,23 +1,25 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The nodes of a judged inventory as a scan takes them, and the lines that say which way each was asked."""
+"""The nodes that a scan asks: those of a judged inventory, with the lines that say which way each was asked, or hosts of none, each of
+which is reached by what ssh's configuration says of its name.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import derive, joined
-from railwright.inventory import GROUP, Untemplated, load_inventory
-from railwright.scan.scan import Node, scan
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
+from railwright.check import MODULE, Host, Outcomes
+from railwright.events import Echo, HostOutcome, Listener, RunOutcome
+from railwright.inventory import GROUP, Inventory, Untemplated, connection_variables, load_inventory, ready_plugins
+from railwright.scan.questions import QUESTIONS, Question, module_step
+from railwright.scan.scan import Keep, Node, scan
 
 if TYPE_CHECKING:
     from railwright.cli.session import Judged
-    from railwright.events import Echo, Listener, RunOutcome
-    from railwright.inventory import Inventory
-    from railwright.scan.questions import Question
-    from railwright.scan.scan import Keep
 
 SHOWN = 3  # reasons in a line
 
@@ -80,3 +82,25 @@ def spoken(nodes: int, reasons: Mapping[str, str], classical: Iterable[str]) -> 
     if many := len(list(classical)):
         yield (f"note: {many} of them have an sshd older than OpenSSH 9.9, so their key exchange is not post-quantum; "
                "rdma_ssh_post_quantum: true sends such nodes by OpenSSH (docs/security.md)")
+
+UNKNOWN_WAY = "railwright's own ssh cannot reach it ({}); run the file of `railwright check --emit FILE` there"
+
+
+def ask_hosts(
+    mode: str, hosts: Sequence[Host], listener: Listener | None, echo: Echo | None, *, sudo: bool
+) -> Outcomes:  # fmt: skip
+    """Raises KeyboardInterrupt."""
+    ready_plugins()  # of Ansible's ssh and sudo come the options that hold without an inventory
+    spec = nobodys_spec()
+    question = QUESTIONS["facts"] if mode == "facts" else Question(
+        MODULE, "Check without an inventory", lambda node, _spec: {"mode": mode, "node": node}, module_step)
+    nodes, extra = [], connection_variables()
+    for host in hosts:
+        variables: dict[str, Any] = {"ansible_become": sudo, "ansible_host": host.address}
+        nodes.append(Node(host.name, spec, variables | ({"ansible_user": host.user} if host.user else {}) | extra, {}))
+    found = scan(question, nodes, listener, echo)
+    for name, why in found.by_ansible.items():
+        found.outcome.hosts[name] = HostOutcome(name, "unreachable", message=UNKNOWN_WAY.format(why))
+    missing = "the check ended before this node"
+    return {host.name: found.outcome.hosts.get(host.name) or HostOutcome(host.name, "failed", message=missing) for host in hosts}, [
+        dict(verdict) for verdict in found.outcome.verdicts]

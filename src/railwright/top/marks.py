@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.sysfs_values import natural_key
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 
 IDLE = 0.02  # of the busiest of its like: who moves less takes no part, and is held against nobody
 BUSY = 0.005  # of what they could move: the median of those that take part
@@ -23,10 +24,7 @@ Row = tuple[Any, float | None, float | None]  # its like; what it moves; what it
 def behind(rows: Iterable[Row]) -> list[float | None]:
     """For each the median of its like, where it falls behind that."""
     given = list(rows)
-    likes: dict[Any, list[tuple[float, float]]] = {}
-    for like, moved, most in given:
-        if moved is not None and most:
-            likes.setdefault(like, []).append((moved, most))
+    likes = grouped((like, (moved, most)) for like, moved, most in given if moved is not None and most)
     middles: dict[Any, tuple[float, float]] = {}
     for like, each in likes.items():
         least = IDLE * max(each)[0]

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.kubernetes import NOTE
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
@@ -133,9 +134,7 @@ def leftovers(hosts: Mapping[str, Mapping[str, Any]], pins: Mapping[str, Any]) -
     """What must be written into the inventory, or drift reports it. ``hosts``: their variables as the inventory has them."""
     found = []
     for key, value in pins.items():
-        other: dict[str, list[str]] = {}
-        for name, own in hosts.items():
-            if own.get(key) != value:
-                other.setdefault(json.dumps(own.get(key), sort_keys=True, default=str), []).append(name)
+        said = ((name, own.get(key)) for name, own in hosts.items() if own.get(key) != value)
+        other = grouped((json.dumps(own, sort_keys=True, default=str), name) for name, own in said)
         found += [Leftover(key, json.loads(text), value, tuple(names)) for text, names in other.items()]
     return found

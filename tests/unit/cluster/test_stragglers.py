@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import WATCHED, judge
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.stragglers import FEWEST, Late, late_ranks
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.outliers import FEWEST, Late, late_ranks
 from repo import ROOT
 
 STEP = 12.0

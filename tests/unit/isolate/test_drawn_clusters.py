@@ -16,7 +16,7 @@ from tests.lib.simulated_fabric import KINDS, Fabric, drawn_faults, drawn_fleet
 from railwright.isolate.judge import judge
 from railwright.isolate.model import Options
 from railwright.isolate.readings import History
-from railwright.isolate.rounds import next_round
+from railwright.isolate.solve import next_round
 
 LIKE = ("node", "rail", "leaf")
 

@@ -13,8 +13,7 @@ from tests.lib.small_fleets import fleet_of
 from railwright.documents import search_document
 from railwright.isolate.journal import Done
 from railwright.isolate.model import TOOLS, Ask, Result, Round, Trial, make_fleet
-from railwright.isolate.record import isolate_document
-from railwright.isolate.solve import Outcome
+from railwright.isolate.solve import Outcome, isolate_document
 
 QUIET = Noise(outliers=0, launches=0)
 

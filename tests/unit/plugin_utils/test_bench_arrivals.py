@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.inspector import time_spent
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
-from ansible_collections.railwright.rdma.plugins.plugin_utils.bench_arrivals import judge_late_ranks
+from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judge_late_ranks
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import plan_run
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.verdicts import Run
 from bench_nodes import node

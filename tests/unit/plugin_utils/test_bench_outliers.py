@@ -8,7 +8,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.collect import _KEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.transport import init_seconds
-from ansible_collections.railwright.rdma.plugins.plugin_utils.bench_outliers import SETUP_FLOOR_S, judge_alike_runs
+from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import SETUP_FLOOR_S, judge_alike_runs
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.outliers import outliers
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.verdicts import Run
 from bench_nodes import node

@@ -6,8 +6,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.diffs import LIMIT, clean_diff, diffs
-from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import LINES, drift_summary, facts_summary, plan_summary
+from ansible_collections.railwright.rdma.plugins.plugin_utils.summaries import (
+    LIMIT,
+    LINES,
+    clean_diff,
+    diffs,
+    drift_summary,
+    facts_summary,
+    plan_summary,
+)
 from node_trees import FACTS
 
 KEY = "network: MTU of rail0 (eth1)"

@@ -20,7 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.mpi import
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.installer import Release
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests.toolchain import find_mpi
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.products import Hpcx, wanted_hpcx
-from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import wrong_archive
+from ansible_collections.railwright.rdma.plugins.plugin_utils.controller_files import wrong_archive
 from field_specs import build_spec
 
 MPIRUN = '#!/bin/sh\n[ -n "$OPAL_PREFIX" ] && echo "mpirun (Open MPI) 4.1.9a1"\n'

@@ -5,10 +5,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import COLLECTIVES, ceiling, over_host_memory, perftest_gbps
-from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.explanation import explain_speed
-from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.flow import Link, max_flow
-from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import CAN, RUNS, Machine, machine_of, pcie_gbs
+from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import (
+    COLLECTIVES,
+    ceiling,
+    explain_speed,
+    over_host_memory,
+    perftest_gbps,
+)
+from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import CAN, RUNS, Link, Machine, machine_of, max_flow, pcie_gbs
 
 H100 = "NVIDIA H100 80GB HBM3"
 

@@ -11,7 +11,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
 from ansible_collections.railwright.rdma.plugins.action import rdma_preflight
-from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import MARK, SECTIONS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import MARK, SECTIONS
 
 pytestmark = pytest.mark.core
 DEBIAN = 'ID=debian\nVERSION_ID="12"\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'

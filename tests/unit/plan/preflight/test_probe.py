@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.node_probe import (
+from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import (
     MARK,
     SECTIONS,
     ProbeError,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.local_archive import file_digest, wrong_archive
+from ansible_collections.railwright.rdma.plugins.plugin_utils.controller_files import file_digest, wrong_archive
 
 
 @pytest.fixture(autouse=True)
