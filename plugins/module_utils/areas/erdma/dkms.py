@@ -16,8 +16,8 @@ from ...observe.dkms import INSTALLED, Build
 from ...observe.erdma import FITS, MODULE, OTHER_CORE
 from ...spec.model import Spec
 from ...types import DRIVER, Change, Subject, write_file
-from ..common.dkms import dkms_add, dkms_install, dkms_rebuild, dkms_remove
 from ..common.files import HEADER
+from ..common.modules import dkms_add, dkms_install, dkms_rebuild, dkms_remove
 
 AREA = "erdma"
 SOURCE = "ERD (dkms.conf, configure-dkms.sh, CMakeLists.txt), ERC (internal/drivers)"

@@ -26,9 +26,8 @@ from ...rules.erdma_mode import DEFAULT, LEAVE, LETTERS, MAINLINE, OFED, WORDS, 
 from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem, run
 from ..common import initramfs
-from ..common.dkms import source_problems
 from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
-from ..common.modules import loaded_module
+from ..common.modules import loaded_module, source_problems
 from ..common.package_changes import plan_packages
 from ..kernel.kernel_guard import guard_problems, headers_package
 from ..kernel.kernel_modules import barred_modules, modprobe_files
