@@ -8,8 +8,9 @@ file it writes. In doubt a change is left out: it is named with its reason, and 
 
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..areas.common.units import template
 from ..host.host import Host
-from ..observe.processes import UNIT_DIRECTORIES
+from ..observe.processes import unit_installed
 from ..types import AT_BOOT, Change, Op, needs_consent
 from .areas import BY_NAME
 from .plan import Plan, obstacles
@@ -98,11 +99,4 @@ def _lacks(host: Host, op: Op) -> bool:
     if program != "systemctl":
         return False
     units = [template(word) for word in op.argv[2:] if word.endswith((".service", ".socket", ".timer"))]
-    return any(not unit.startswith(OWN_UNITS) and not any(host.exists("%s/%s" % (directory, unit)) for directory in UNIT_DIRECTORIES)
-               for unit in units)
-
-
-def template(unit: str) -> str:
-    """The file of a unit: instances of ``name@.service`` have none of their own."""
-    head, at, tail = unit.partition("@")
-    return head + at + "." + tail.rpartition(".")[2] if at else unit
+    return any(not unit.startswith(OWN_UNITS) and not unit_installed(host, unit) for unit in units)

@@ -24,7 +24,7 @@ from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem, run
 from ..common import initramfs
 from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
-from ..common.units import RELOAD, enabled_unit, mask_of, wanted_at_boot
+from ..common.units import RELOAD, enabled_unit, mask_of, wanting
 from .dkms import STACK_MODULES, stack_installed
 
 NAME = "stack"
@@ -224,6 +224,7 @@ def loaded_peermem(host: Host) -> Optional[Tuple[str, int]]:
 
 def is_enabled(host: Host, unit: str) -> bool:
     """By its link below any target: vendors have changed which one. systemctl is asked where there is none (init scripts)."""
-    if mask_of(host, unit) is not None or wanted_at_boot(host, unit):
-        return mask_of(host, unit) is None
+    masked = mask_of(host, unit) is not None
+    if masked or wanting(host, unit):
+        return not masked
     return unit_installed(host, unit, OF_SCRIPTS) and host.run(("systemctl", "is-enabled", unit), 10.0).out.strip() == "enabled"
