@@ -7,7 +7,7 @@ from ..apply.apply import Applied, apply_plan, exclusive, refuse
 from ..apply.confirm import confirm, notes, outcome, switch_of
 from ..apply.journal import new_run_id
 from ..apply.watchdog import TIMER
-from ..areas.erdma.driver_choice import planned_wire
+from ..areas.erdma.drivers import planned_wire
 from ..areas.kernel.secure_boot import NAME as SECURE_BOOT
 from ..errors import ApplyError, RailwrightError
 from ..host.host import Host
