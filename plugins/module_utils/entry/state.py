@@ -15,8 +15,7 @@ from ..host.inspected import InspectedHost
 from ..observe.facts import observe_summary
 from ..observe.nics import ancestors_connection_address
 from ..plan.package_steps import downloads, needs_dry_run, package_steps
-from ..plan.plan import Plan, make_plan
-from ..plan.selection import SkippedChange, cut_plan
+from ..plan.plan import Plan, SkippedChange, cut_plan, make_plan
 from ..spec.model import Spec
 from ..types import UNENROLLED, as_dicts, change_as_dict
 from .containers import inspect_container_access
