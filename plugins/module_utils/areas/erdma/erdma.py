@@ -26,11 +26,11 @@ from ...rules.erdma_mode import DEFAULT, DKMS, LEAVE, LETTERS, MAINLINE, OFED, W
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem, run
 from ..common import initramfs
-from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
+from ..common.files import HEADER, FileState, forget_file, later_files, observe_file, plan_file
 from ..common.modules import loaded_module, source_problems
 from ..common.package_changes import plan_packages
 from ..kernel.kernel_guard import guard_problems, headers_package
-from ..kernel.kernel_modules import barred_modules, modprobe_files
+from ..kernel.kernel_modules import MODPROBE, barred_modules
 from ..stack.dkms import stack_installed
 from . import drivers
 from .drivers import BUILD_SCRIPT, COMING, KEPT, Choice, Files, choose_driver, directory, source_of
@@ -245,7 +245,7 @@ def options_text(letter: str) -> str:
 
 def overruling(host: Host) -> List[Tuple[str, str]]:
     """(place, letter) of files that modprobe reads after ours (by name), and of the kernel's command line, which comes last."""
-    later = [path for path in modprobe_files(host) if path.rpartition("/")[2] > OPTIONS_FILE.rpartition("/")[2]]
+    later = later_files(host, MODPROBE, OPTIONS_FILE.rpartition("/")[2])
     found = [(path, letter) for path in later for letter in letters_in(host.read(path) or "")]
     for word in (host.line("/proc/cmdline") or "").split():
         if word.startswith(MODULE + "."):
