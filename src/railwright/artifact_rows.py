@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import source_of
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.drivers import source_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import artifacts
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import ending_of, package_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.erdma import KEY

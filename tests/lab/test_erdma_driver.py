@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import OPEN
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.drivers import OPEN
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.erdma import BOOT_FILE, OPTIONS_FILE
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, mirror_path
 from lab_debs import served

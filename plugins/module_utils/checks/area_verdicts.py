@@ -9,7 +9,7 @@ from typing import Callable, List, NamedTuple, Tuple
 from ..areas.erdma import erdma
 from ..areas.erdma.verdicts import judge_devices, judge_mode
 from ..areas.firewall import firewall
-from ..areas.firewall.verdicts import judge_firewall
+from ..areas.firewall.openings import judge_firewall
 from ..areas.gpu import gpu_driver, gpudirect
 from ..areas.gpu.gpu_driver_verdicts import judge_gpus
 from ..areas.gpu.gpudirect_evidence import judge_gpudirect

@@ -80,10 +80,6 @@ def ranks(host: Host, params: Params) -> Dict[str, Any]:
     return dict(grown, collected=found)
 
 
-def start_training(host: Host, params: Params) -> Dict[str, Any]:
-    return {"process": node.start(host, share_from(params["share"]), params["files"], watched(params["watch"]["ports"]))}
-
-
 STEPS: Dict[str, Dict[str, Callable[[Host, Params], Dict[str, Any]]]] = {
     "nccl_tests": {
         "inspect": inspect_gpus,
@@ -97,7 +93,8 @@ STEPS: Dict[str, Dict[str, Callable[[Host, Params], Dict[str, Any]]]] = {
     },
     "ddp": {
         "inspect": inspect_torch,
-        "start": start_training,
+        "start": lambda host, params: {
+            "process": node.start(host, share_from(params["share"]), params["files"], watched(params["watch"]["ports"]))},
         "poll": lambda host, params: node.poll(host, share_from(params["share"]), params["process"], float(params["age"])),
         "stop": lambda host, params: {"ended": node.stop(host, share_from(params["share"]))},
         "collect": ranks,

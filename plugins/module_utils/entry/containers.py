@@ -32,6 +32,7 @@ def inspect_container_access(
     identity = observe_identity(host, management_address)
     runtimes = observe_runtimes(host)
     variables, notes = job_variables(host, spec, identity)
+    toolkit = observe_toolkit(host)
     return {
         "hostname": identity.hostname or None,
         "captured": not host.live,
@@ -45,7 +46,7 @@ def inspect_container_access(
         "files": sorted({variables[name] for name in environment.READ_FILES if name in variables and host.exists(variables[name])}),
         "addresses": _addresses(host, spec, identity, variables),
         "runtimes": [dict(item._asdict()) for item in runtimes],
-        "toolkit": _toolkit(host),
+        "toolkit": dict(toolkit._asdict()) if toolkit is not None else None,
         "cdi": [dict(item._asdict()) for item in observe_cdi(host)],
         "image": _image(host, runtimes, image),
         "notes": notes,
@@ -82,11 +83,6 @@ def _addresses(host: Host, spec: Optional[Spec], identity: Identity, variables: 
     if name not in [nic.name for nic in identity.nics] and spec is not None:
         name = spec["bootstrap_interface"] or management_interface(spec, identity) or ""
     return [item.partition("/")[0] for item in observe_addresses(host).get(name, ())]
-
-
-def _toolkit(host: Host) -> Optional[Dict[str, Any]]:
-    found = observe_toolkit(host)
-    return dict(found._asdict()) if found is not None else None
 
 
 def _image(host: Host, runtimes: Any, image: Optional[str]) -> Optional[Dict[str, Any]]:

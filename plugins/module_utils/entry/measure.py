@@ -24,7 +24,8 @@ def start(host: Host, request: Request) -> Dict[str, Any]:
 
 def run_measurement(host: Host, request: Request) -> Dict[str, Any]:
     verdicts = perftest_node.run_clients(
-        host, request["node"], request["peer"], tests_of(request), request["open_ports"], options_of(request), limits_of(request))
+        host, request["node"], request["peer"], tests_of(request), request["open_ports"], options_of(request),
+        [Limit(**limit) for limit in request["limits"]])
     return {"verdicts": as_dicts(verdicts)}
 
 
@@ -41,16 +42,12 @@ def stop(host: Host, request: Request) -> Dict[str, Any]:
 
 def gpudirect(host: Host, request: Request) -> Dict[str, Any]:
     verdicts = gdr.measure(host, request["node"], request["path"], [Pair(**pair) for pair in request["pairs"]], options_of(request),
-                           request["port"], limits_of(request))
+                           request["port"], [Limit(**limit) for limit in request["limits"]])
     return {"verdicts": as_dicts(verdicts)}
 
 
 def tests_of(request: Request) -> Any:
     return [Measurement(**test) for test in request["tests"]]
-
-
-def limits_of(request: Request) -> Any:
-    return [Limit(**limit) for limit in request["limits"]]
 
 
 def options_of(request: Request) -> Options:

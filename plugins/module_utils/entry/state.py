@@ -7,7 +7,7 @@ from ..apply.apply import Applied, apply_plan, exclusive, refuse
 from ..apply.confirm import confirm, notes, outcome, switch_of
 from ..apply.journal import new_run_id
 from ..apply.watchdog import TIMER
-from ..areas.erdma.driver_choice import planned_wire
+from ..areas.erdma.drivers import planned_wire
 from ..areas.kernel.secure_boot import NAME as SECURE_BOOT
 from ..errors import ApplyError, RailwrightError
 from ..host.host import Host
@@ -15,8 +15,7 @@ from ..host.inspected import InspectedHost
 from ..observe.facts import observe_summary
 from ..observe.nics import ancestors_connection_address
 from ..plan.package_steps import downloads, needs_dry_run, package_steps
-from ..plan.plan import Plan, make_plan
-from ..plan.selection import SkippedChange, cut_plan
+from ..plan.plan import Plan, SkippedChange, cut_plan, make_plan
 from ..spec.model import Spec
 from ..types import UNENROLLED, as_dicts, change_as_dict
 from .containers import inspect_container_access

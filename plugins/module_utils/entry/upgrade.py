@@ -137,11 +137,7 @@ def read(host: Host) -> Optional[Lease]:
     found = json_object(host.read(PATH, LIMIT))
     if found is None or not all(isinstance(found.get(name), str) for name in Lease._fields):
         return None
-    return Lease(*[_printable(found[name]) for name in Lease._fields])
-
-
-def _printable(text: str) -> str:
-    return re.sub(r"[^\x20-\x7e]", "?", text)[:100]
+    return Lease(*[re.sub(r"[^\x20-\x7e]", "?", found[name])[:100] for name in Lease._fields])
 
 
 def as_dict(lease: Optional[Lease]) -> Optional[Dict[str, Any]]:

@@ -25,7 +25,7 @@ DRIVER_ROOM = {"/boot": 128, "/usr": 1024}
 LAST_SECOND = 253402300799  # of the year 9999: time.gmtime takes no later one everywhere
 TRANSPORT_SECONDS = 120.0  # from the controller's clock reading to ours: upload and start of a module on a slow node
 # stack -> (first kernel that has what we use, what that is, marks of vendor kernels that have it earlier)
-KERNEL_FLOORS: Dict[str, Tuple[Tuple[int, ...], str, Tuple[str, ...]]] = {
+KERNEL_FLOORS: Dict[str, Tuple[Tuple[int, int], str, Tuple[str, ...]]] = {
     "inbox": ((4, 5), "the GID types (RoCE v2) in sysfs", (".el7",)),
     "doca": ((4, 18), "DOCA-OFED 3.2's oldest systems (RHEL 8)", ()),
     "mlnx_ofed": ((4, 18), "MLNX_OFED 24.10's oldest systems that are still maintained (RHEL 8)", ()),
@@ -61,7 +61,7 @@ def preflight_problems(spec: Spec, identity: Identity, evidence: Evidence) -> Li
     found = _system(spec, identity, evidence) + _kernel(spec, identity)
     python = numbers(identity.python)
     if python and python < PYTHON_FLOOR:
-        found.append(Problem(AREA, "Python", "%s is too old; at least %s is needed" % (identity.python, dotted(PYTHON_FLOOR))))
+        found.append(Problem(AREA, "Python", "%s is too old; at least %s is needed" % (identity.python, "%d.%d" % PYTHON_FLOOR)))
     if evidence.uid not in (None, 0):
         found.append(Problem(AREA, "root", "runs as user id %s; root is needed: set become: true, or log in as root" % evidence.uid))
     if not identity.has("systemd"):
@@ -109,10 +109,6 @@ def today(evidence: Evidence) -> str:
     return "" if seconds is None else time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
-def dotted(version: Tuple[int, ...]) -> str:
-    return ".".join(str(part) for part in version)
-
-
 def _system(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
     platform, date = identity.platform, today(evidence)
     row = find_system(platform.id, platform.version)
@@ -131,4 +127,4 @@ def _kernel(spec: Spec, identity: Identity) -> List[Problem]:
     if not kernel or kernel >= floor or any(mark in identity.kernel for mark in backports):
         return []
     return [Problem(AREA, "kernel", "%s is too old for rdma_stack %s, which needs %s: kernel %s or later" % (
-        identity.kernel, stack_of(spec, identity), reason, dotted(floor)))]
+        identity.kernel, stack_of(spec, identity), reason, "%d.%d" % floor))]

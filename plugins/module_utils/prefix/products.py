@@ -13,8 +13,7 @@ import re
 import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ..areas.erdma.dkms import archive_of, directory
-from ..areas.erdma.driver_choice import DKMS
+from ..areas.erdma.drivers import archive_of, directory
 from ..areas.erdma.erdma import desired, observe
 from ..catalogue.artifacts import NCCL_RELEASE, download_url, find_artifact, located, mirrored, pinned
 from ..catalogue.drivers import compute_capability, driver_fits, minimum_driver
@@ -30,6 +29,7 @@ from ..observe.gpu_driver import driver_on_disk, loaded_driver
 from ..observe.mpi import HPCX_PREFIX, HPCX_TAIL, MPICH, found_mpi
 from ..observe.nccl_libraries import NAME, library_version
 from ..observe.nvidia_smi import smi_rows
+from ..rules.erdma_mode import DKMS
 from ..spec.model import Spec
 from ..types import Identity
 from .installer import ABSENT, INSTALLED, UNPACK_SECONDS, Installer, Release, plain_name, remove

@@ -59,35 +59,29 @@ def unreadable(check: str, where: VerdictSubject, expected: Any, what: str) -> V
 
 def equal(check: str, where: VerdictSubject, expected: Any, found: Any, key: str, what: str) -> Verdict:
     """Found must be exactly what ``key`` of the inventory says."""
-    if expected is None:
-        return no_expectation(check, where, key, found)
-    if found is None:
-        return unreadable(check, where, expected, what)
-    if found == expected:
-        return verdict(check, where, "pass", expected, found, "%s is %s" % (what, found))
-    return verdict(check, where, "fail", expected, found, "%s is %s, not %s" % (what, found, expected))
+    return _compared(check, where, expected, found, key, what, "not", lambda wanted, value: value == wanted, str)
 
 
 def at_least(check: str, where: VerdictSubject, floor: Optional[float], found: Optional[float], key: str, what: str) -> Verdict:
     """Found must not be below the floor; better than asked is no fault."""
-    return _bounded(check, where, floor, found, key, what, "below", lambda bound, value: value >= bound)
+    return _compared(check, where, floor, found, key, what, "below", lambda bound, value: value >= bound, number_text)
 
 
 def at_most(check: str, where: VerdictSubject, ceiling: Optional[float], found: Optional[float], key: str, what: str) -> Verdict:
-    return _bounded(check, where, ceiling, found, key, what, "above", lambda bound, value: value <= bound)
+    return _compared(check, where, ceiling, found, key, what, "above", lambda bound, value: value <= bound, number_text)
 
 
-def _bounded(
-    check: str, where: VerdictSubject, bound: Optional[float], found: Optional[float], key: str, what: str, beyond: str,
-    holds: Callable[[float, float], bool],
+def _compared(
+    check: str, where: VerdictSubject, wanted: Any, found: Any, key: str, what: str, beyond: str, holds: Callable[[Any, Any], bool],
+    words: Callable[[Any], str],
 ) -> Verdict:
-    if bound is None:
+    if wanted is None:
         return no_expectation(check, where, key, found)
     if found is None:
-        return unreadable(check, where, bound, what)
-    if holds(bound, found):
-        return verdict(check, where, "pass", bound, found, "%s is %s" % (what, number_text(found)))
-    return verdict(check, where, "fail", bound, found, "%s is %s, %s %s" % (what, number_text(found), beyond, number_text(bound)))
+        return unreadable(check, where, wanted, what)
+    if holds(wanted, found):
+        return verdict(check, where, "pass", wanted, found, "%s is %s" % (what, words(found)))
+    return verdict(check, where, "fail", wanted, found, "%s is %s, %s %s" % (what, words(found), beyond, words(wanted)))
 
 
 def number_text(value: Any) -> str:

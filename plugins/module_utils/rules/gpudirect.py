@@ -1,15 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which path the HCAs take to GPU memory: the decision table. Pure.
-
-=================  ========================  =======================  ==========================
-\\                  DMA-BUF (preferred)       nvidia_peermem           nv_peer_mem (obsolete)
-=================  ========================  =======================  ==========================
-GPU driver         open modules, R515+       R470 and newer           older than R470
-GPU                Turing and newer          any                      any
-CUDA               11.7 and newer            any                      any
-kernel             5.12 and newer            any                      any
-RDMA stack         inbox or OFED             DOCA-OFED or MLNX_OFED   OFED; 1.3 from 5.1 on, else 1.0
-=================  ========================  =======================  ==========================
+"""Which path the HCAs take to GPU memory: the decision table of docs/reference/gpudirect.md. Pure.
 
 A version proves nothing by itself: where the HCA and CUDA have been asked (observe/gpudirect.py), their answer counts
 and the kernel's version does not. What this table calls possible still has to be proven (checks/gpudirect.py).

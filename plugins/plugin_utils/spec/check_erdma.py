@@ -8,7 +8,7 @@ must not wait for a release of ours. It is a warning that says what is then not 
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import INSTALLER, OPEN, artifact_of
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.drivers import INSTALLER, OPEN, artifact_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS, find_artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import COMPAT, DEFAULT, LEAVE, LETTERS, MAINLINE, OFED
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec

@@ -19,8 +19,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.units
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.host.inspected import InspectedHost
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan, make_plan, obstacles
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.selection import cut_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan, cut_plan, make_plan, obstacles
 from ansible_collections.railwright.rdma.plugins.module_utils.types import (
     Change,
     Identity,

@@ -13,8 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.modul
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import package_change
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.units import enabled_unit, running_unit
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import Plan, make_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.plan.selection import CONSENT, NEEDS, NOT_ASKED, cut_plan
+from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import CONSENT, NEEDS, NOT_ASKED, Plan, cut_plan, make_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.types import PRESENT, Change, Identity, Op, Platform, run, set_value
 from field_specs import build_spec
 

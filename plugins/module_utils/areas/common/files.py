@@ -71,9 +71,9 @@ def _change(area: str, path: str, before: Any, after: Any, disruption: str, why:
 
 
 def later_files(host: Host, directories: Sequence[str], name: str) -> List[str]:
-    """The .conf files of a drop-in directory that are read after ``name`` and so win over it, in order.
+    """The .conf files of a drop-in directory that are read after ``name`` ('': all of them) and so win over it, in order.
 
-    All of sysctl.d, limits.d and systemd read by name, whatever the directory; a file in
+    All of sysctl.d, limits.d, modprobe.d and systemd read by name, whatever the directory; a file in
     an earlier one of ``directories`` hides those of the same name in later ones.
     """
     paths: Dict[str, str] = {}

@@ -97,13 +97,8 @@ class DaemonState(NamedTuple):
 
 
 def observe_daemon(host: Host, unit: str) -> DaemonState:
-    enabled = wanted_at_boot(host, unit) and mask_of(host, unit) is None
+    enabled = bool(wanting(host, unit)) and mask_of(host, unit) is None
     return DaemonState(unit, unit_installed(host, unit), enabled, unit_active(host, unit))
-
-
-def wanted_at_boot(host: Host, unit: str) -> bool:
-    """Whether any target or unit pulls it in: a link in a .wants or .requires directory."""
-    return bool(wanting(host, unit))
 
 
 def wanting(host: Host, unit: str) -> Set[str]:
@@ -131,14 +126,19 @@ def pulls_in(host: Host, link: str) -> bool:
 
 def mask_of(host: Host, unit: str) -> Optional[str]:
     """The file that masks a unit or its template, now or for good; None where none does. An empty file masks too (systemd.unit(5))."""
-    head, at, tail = unit.partition("@")
-    for name in (unit, head + at + "." + tail.rpartition(".")[2]) if at else (unit,):
+    for name in dict.fromkeys((unit, template(unit))):
         for path in ("%s/%s" % (directory, name) for directory in (DIRECTORY, RUNTIME)):
             if (host.readlink(path) or "").endswith(MASK) or host.size(path) == 0:
                 return path
             if host.exists(path):
                 break  # it hides those of its name below
     return None
+
+
+def template(unit: str) -> str:
+    """The file of a unit: instances of ``name@.service`` have none of their own."""
+    head, at, tail = unit.partition("@")
+    return head + at + "." + tail.rpartition(".")[2] if at else unit
 
 
 def masked_problem(area: str, unit: str, path: str) -> Problem:

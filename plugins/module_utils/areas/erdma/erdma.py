@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """eRDMA's kernel driver and its mode: which driver, built by DKMS from Alibaba's source where it is ours, in which mode, now and at boot.
 
-What is there and has modes is kept (``erdma_choice``): only its mode is ours. The role brings the source before this area
+What is there and has modes is kept (``drivers.py``): only its mode is ours. The role brings the source before this area
 builds it. A driver that runs in the other mode, or is another one, is reloaded with consent; one that is in use is refused,
 with the names of its users.
 
@@ -22,20 +22,18 @@ from ...observe.modules import module_path
 from ...observe.packages import query_packages
 from ...observe.stack import FOREIGN_PATH, observe_modules
 from ...observe.storage import rdma_storage
-from ...rules.erdma_mode import DEFAULT, LEAVE, LETTERS, MAINLINE, OFED, WORDS, mode_of
+from ...rules.erdma_mode import DEFAULT, DKMS, LEAVE, LETTERS, MAINLINE, OFED, WORDS, mode_of
 from ...spec.model import Spec
-from ...types import Change, Identity, Op, Problem, run
+from ...types import Change, Identity, Problem, run
 from ..common import initramfs
-from ..common.dkms import source_problems
-from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
-from ..common.modules import loaded_module
+from ..common.files import HEADER, FileState, forget_file, later_files, observe_file, plan_file
+from ..common.modules import loaded_module, source_problems
 from ..common.package_changes import plan_packages
 from ..kernel.kernel_guard import guard_problems, headers_package
-from ..kernel.kernel_modules import barred_modules, modprobe_files
+from ..kernel.kernel_modules import MODPROBE, barred_modules
 from ..stack.dkms import stack_installed
-from . import dkms
-from .dkms import BUILD_SCRIPT, COMING, Files, directory, plan_core, plan_dkms, plan_off, source_of
-from .driver_choice import DKMS, KEPT, Choice, choose_driver, in_the_way, our_versions
+from . import drivers
+from .drivers import BUILD_SCRIPT, COMING, KEPT, Choice, Files, choose_driver, directory, source_of
 
 NAME = "erdma"
 TOOLS = (("dkms", "builds the driver, and again for every new kernel"), ("cmake", "the driver's own build asks for it"))
@@ -47,7 +45,7 @@ SOURCE = "ERD (conf/erdma.conf, conf/erdma-modprobe.conf, erdma_compat.c), ERC (
 _OPTION = re.compile(r"^[ \t]*options[ \t]+erdma[ \t](.*)$", re.MULTILINE)
 _VALUE = re.compile(r"(?:^|\s)%s(?:=(\S+))?(?=\s|$)" % PARAMETER)
 _TRUE = ("Y", "y", "1", "on", "true", None)
-# What stands before the exchange of a driver and is undone behind it: only then the old one is on disk again.
+# What stands before the exchange of a driver, does nothing, and is undone behind it: only then the old one is on disk again, to be loaded.
 COMES_BACK = ("true",)
 
 
@@ -100,7 +98,7 @@ def observe(host: Host, desired: Desired) -> Observed:
         return Observed(options, boot)
     identity = desired.identity
     driver = observe_driver(host, identity.kernel, live=desired.live)
-    ours = tuple(our_versions(host, driver.builds))
+    ours = tuple(drivers.our_versions(host, driver.builds))
     choice = choose_driver(desired.driver, desired.named, desired.mode, driver, ours)
     if choice.kind == DKMS and choice.version is None and desired.source is not None:
         choice = choice._replace(version=desired.source.version)  # the catalogue pins it, where the inventory names none
@@ -150,7 +148,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     loaded = plan_loaded(driver.loaded, driver.letter, letter, exchanged) if not observed.old_core else []
     if exchanged and loaded and builds:
         first = builds[0]
-        builds = [first._replace(ops=(comes_back(driver.letter),) + first.ops)] + builds[1:]
+        builds = [first._replace(ops=(run(COMES_BACK, (load_command(driver.letter),), LOAD_SECONDS),) + first.ops)] + builds[1:]
     packages = _packages(desired, observed) if builds and choice.kind == DKMS else []
     images = initramfs.plan_image(NAME, observed.image, desired.identity, MODULE)
     if observed.storage:  # a reload under what is mounted over RDMA is another class, and says what it is
@@ -163,21 +161,21 @@ def _plan_driver(desired: Desired, observed: Observed, choice: Choice, driver: D
     kernel = desired.identity.kernel
     fits = COMING if observed.coming else driver.fits
     if choice.kind == DKMS and choice.version is not None:
-        off = plan_off(observed.ours, driver.builds, choice.version)
-        return off + plan_dkms(choice.version, kernel, desired.mode != DEFAULT, driver.builds, observed.files, fits)
+        off = drivers.plan_off(observed.ours, driver.builds, choice.version)
+        return off + drivers.plan_dkms(choice.version, kernel, desired.mode != DEFAULT, driver.builds, observed.files, fits)
     if choice.kind == MAINLINE:
-        return plan_off(observed.ours, driver.builds, None)
+        return drivers.plan_off(observed.ours, driver.builds, None)
     installed = next((build for build in driver.builds if build.kernel == kernel and build.state == "installed"), None)
-    return plan_core("%s/%s" % installed[:2], kernel, fits) if installed is not None else []
+    return drivers.plan_core("%s/%s" % installed[:2], kernel, fits) if installed is not None else []
 
 
 def _packages(desired: Desired, observed: Observed) -> List[Change]:
     """What the build needs and is not there; removed packages are nobody's business here."""
     platform = desired.identity.platform
-    rows = [Wanted(name, None, why, dkms.SOURCE) for name, why in TOOLS if name not in observed.tools]
+    rows = [Wanted(name, None, why, drivers.SOURCE) for name, why in TOOLS if name not in observed.tools]
     headers = headers_package(platform, desired.identity.kernel)
     if not observed.headers and headers is not None and desired.pinned is None:  # the pinned kernel's come with it (area kernel)
-        rows.append(Wanted(headers, None, "DKMS builds the driver against the running kernel's headers", dkms.SOURCE))
+        rows.append(Wanted(headers, None, "DKMS builds the driver against the running kernel's headers", drivers.SOURCE))
     return plan_packages(NAME, rows, {}, platform.family)
 
 
@@ -193,7 +191,7 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
         return [Problem(NAME, "erdma_driver", choice.problem)]
     if not desired.live:
         return []
-    way = in_the_way(choice, driver, observed.ours)
+    way = drivers.in_the_way(choice, driver, observed.ours)
     if way is not None:
         return [Problem(NAME, "erdma_driver", way)]
     found: List[Problem] = []
@@ -247,7 +245,7 @@ def options_text(letter: str) -> str:
 
 def overruling(host: Host) -> List[Tuple[str, str]]:
     """(place, letter) of files that modprobe reads after ours (by name), and of the kernel's command line, which comes last."""
-    later = [path for path in modprobe_files(host) if path.rpartition("/")[2] > OPTIONS_FILE.rpartition("/")[2]]
+    later = later_files(host, MODPROBE, OPTIONS_FILE.rpartition("/")[2])
     found = [(path, letter) for path in later for letter in letters_in(host.read(path) or "")]
     for word in (host.line("/proc/cmdline") or "").split():
         if word.startswith(MODULE + "."):
@@ -282,11 +280,6 @@ def plan_loaded(loaded: bool, before: Optional[str], after: Optional[str], excha
 def load_command(letter: Optional[str]) -> Tuple[str, ...]:
     """Words on modprobe's command line come after those of its files, and so win."""
     return ("modprobe", MODULE) + (("%s=%s" % (PARAMETER, letter),) if letter is not None else ())
-
-
-def comes_back(letter: Optional[str]) -> Op:
-    """Stands first in a plan that exchanges the driver: does nothing, and its undo, the last of all, loads the old one again."""
-    return run(COMES_BACK, (load_command(letter),), LOAD_SECONDS)
 
 
 def letter_text(letter: Optional[str]) -> str:

@@ -17,7 +17,7 @@ from . import firewalld, nftables, ufw
 from .openings import ANYWHERE, Opening, bootstrap_interface, openings, worst
 
 NAME = "firewall"
-MANAGED = ("nftables", "firewalld", "ufw")
+FRONT_ENDS: Dict[str, Any] = {"nftables": nftables, "firewalld": firewalld, "ufw": ufw}  # those that are written
 WAY_OUT = "or set firewall_manage: false"
 SAID = {
     "iptables": "railwright does not write iptables rules: let them in there (iptables -I INPUT ... -j ACCEPT, and in the rules that are "
@@ -36,12 +36,8 @@ class Desired(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """Each front end's state is there where it runs."""
-
     facts: Dict[str, Any]
-    nftables: Optional[nftables.NftState]
-    ufw: Optional[ufw.UfwState]
-    firewalld: Optional[firewalld.FirewalldState]
+    states: Dict[str, Any]  # by front end, of those that run: NftState, FirewalldState, UfwState
 
 
 def desired(spec: Spec, identity: Identity) -> Desired:
@@ -52,12 +48,9 @@ def desired(spec: Spec, identity: Identity) -> Desired:
 
 def observe(host: Host, desired: Desired) -> Observed:
     if not desired.manage:
-        return Observed({"runs": [], "chains": [], "missing": None}, None, None, None)
+        return Observed({"runs": [], "chains": [], "missing": None}, {})
     facts = observe_firewall(host)
-    runs = facts["runs"]
-    return Observed(
-        facts, nftables.observe(host) if "nftables" in runs else None, ufw.observe(host) if "ufw" in runs else None,
-        firewalld.observe(host, desired.openings) if "firewalld" in runs else None)
+    return Observed(facts, {name: FRONT_ENDS[name].observe(host, desired.openings) for name in facts["runs"] if name in FRONT_ENDS})
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:
@@ -66,17 +59,13 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
         return changes
     for owner in _chosen(desired):
         chains = chains_owned(observed.facts, owner)
-        if owner == "nftables" and observed.nftables is not None and chains is not None:
-            changes += nftables.plan(NAME, desired.openings, chains, observed.nftables)
-        elif owner == "ufw" and observed.ufw is not None and chains is not None:
-            changes += ufw.plan(NAME, desired.openings, chains, observed.ufw)
-        elif owner == "firewalld" and observed.firewalld is not None:
-            changes += firewalld.plan(NAME, desired.openings, chains, observed.firewalld)
+        if owner in observed.states and (chains is not None or owner == "firewalld"):
+            changes += FRONT_ENDS[owner].plan(NAME, desired.openings, chains, observed.states[owner])
     return changes
 
 
 def _chosen(desired: Desired) -> Tuple[str, ...]:
-    return MANAGED if desired.backend == "auto" else (desired.backend,)
+    return tuple(FRONT_ENDS) if desired.backend == "auto" else (desired.backend,)
 
 
 def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
@@ -134,9 +123,9 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
 
 def _shared_zones(observed: Observed) -> List[str]:
     """A rich rule holds for a whole zone: firewalld cannot say it of one interface."""
-    if observed.firewalld is None:
+    state: Optional[firewalld.FirewalldState] = observed.states.get("firewalld")
+    if state is None:
         return []
-    state = observed.firewalld
     others = {zone: [name for name in names if state.zones.get(name) != zone] for zone, names in state.shared.items()}
     return ["firewall: zone %s of firewalld holds %s too, where the rules for the cluster's nodes hold as well; put the bootstrap "
             "interface into a zone of its own to tell them apart" % (zone, ", ".join(names))

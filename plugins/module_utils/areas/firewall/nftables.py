@@ -76,7 +76,7 @@ class NftState(NamedTuple):
     unit: UnitState
 
 
-def observe(host: Host) -> NftState:
+def observe(host: Host, _openings: Sequence[Opening]) -> NftState:
     unit = Unit(UNIT, "", BOOT.wanted_by, host.exists("%s/%s" % (DIRECTORY, UNIT)))
     return NftState(observe_file(host, SCRIPT), observe_file(host, RULES), observe_unit(host, unit))
 

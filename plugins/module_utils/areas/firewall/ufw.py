@@ -29,7 +29,7 @@ class UfwState(NamedTuple):
     ipv6: bool
 
 
-def observe(host: Host) -> UfwState:
+def observe(host: Host, _openings: Sequence[Opening]) -> UfwState:
     found = [entry for path in FILES for text in (host.read(path) or "").splitlines() for entry in [entry_of(text)] if entry is not None]
     ipv6 = not any(text.strip().lower() == "ipv6=no" for text in (host.read(SETTINGS) or "").splitlines())
     return UfwState(tuple(found), ipv6)

@@ -11,7 +11,7 @@ from ...catalogue.drivers import cuda_packages, wanted_driver
 from ...catalogue.platforms import system_of
 from ...spec.model import Spec
 from ...types import Identity, Problem
-from ..common.pinned_packages import Desired, Observed, forbidden, observe, plan_pinned
+from ..common.package_changes import Desired, Observed, forbidden, observe, plan_pinned
 
 NAME = "cuda"
 __all__ = ["NAME", "conflicts", "desired", "notes", "observe", "plan", "problems"]

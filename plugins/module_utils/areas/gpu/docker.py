@@ -64,8 +64,10 @@ def plan_runtime(area: str, daemon: Daemon) -> List[Change]:
 
 def plan_cdi(area: str, daemon: Daemon) -> List[Change]:
     settings = _mergeable(daemon, "features")
-    if daemon.runtime is None or settings is None or not daemon.active or _has_cdi(daemon) or not at_least(
-            daemon.runtime.daemon, CDI_SINCE["docker"]):
+    if daemon.runtime is None or settings is None or not daemon.active:
+        return []
+    # docker info lists where it looks for specifications, from 25 on, when the feature is on.
+    if daemon.runtime.cdi_directories or not at_least(daemon.runtime.daemon, CDI_SINCE["docker"]):
         return []
     before = settings.get("features", {}).get("cdi")
     ops = _restart() if before is True else _ops(daemon, settings, "features", "cdi", True)
@@ -77,11 +79,6 @@ def _mergeable(daemon: Daemon, section: str) -> Optional[Dict[str, Any]]:
     """What daemon.json says, where a section of it can be put in."""
     settings = settings_of(daemon.text)
     return settings if settings is not None and isinstance(settings.get(section, {}), dict) else None
-
-
-def _has_cdi(daemon: Daemon) -> bool:
-    """docker info lists where it looks for specifications, from 25 on, when the feature is on."""
-    return daemon.runtime is not None and bool(daemon.runtime.cdi_directories)
 
 
 def _ops(daemon: Daemon, settings: Dict[str, Any], section: str, key: str, value: Any) -> Tuple[Op, ...]:
@@ -116,7 +113,7 @@ def notes(way: str, daemon: Daemon) -> List[str]:
         return []
     if not daemon.active or daemon.runtime.daemon is None:
         return ["containers: docker does not run, so whether it takes CDI devices is not known"]
-    if not _has_cdi(daemon) and not at_least(daemon.runtime.daemon, CDI_SINCE["docker"]):
+    if not daemon.runtime.cdi_directories and not at_least(daemon.runtime.daemon, CDI_SINCE["docker"]):
         return ["containers: docker %s knows no CDI (from %s on); containers_gpu: nvidia is for it" % (
             daemon.runtime.daemon, CDI_SINCE["docker"])]
     return []

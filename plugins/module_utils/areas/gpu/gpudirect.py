@@ -24,9 +24,8 @@ from ...observe.stack import observe_stack
 from ...rules.gpudirect import DMABUF, MODULES, NONE, NV_PEER_MEM, PEERMEM, Choice, choose_path
 from ...spec.model import Spec
 from ...types import DRIVER, MODULE, Change, Identity, Problem, Subject, run
-from ..common.dkms import dkms_add, dkms_install, dkms_rebuild, source_problems
 from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
-from ..common.modules import load_module, loaded_module
+from ..common.modules import dkms_add, dkms_install, dkms_rebuild, load_module, loaded_module, source_problems
 from ..common.units import RELOAD
 from .gpudirect_evidence import Wants, evidence_of, wants_of
 

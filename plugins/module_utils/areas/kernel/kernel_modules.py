@@ -6,18 +6,19 @@ device asks for. In a container modules belong to the machine below: the boot fi
 written, what is loaded is not judged (see ``notes``).
 """
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 from ...catalogue.inbox import package_of_module
 from ...host.host import Host
 from ...observe.modules import available_modules, module_index, running_modules
 from ...spec.model import Spec
 from ...types import Change, Identity, Problem
-from ..common.files import HEADER, FileState, observe_file, plan_file
+from ..common.files import HEADER, FileState, later_files, observe_file, plan_file
 from ..common.modules import loaded_module
 
 NAME = "kernel_modules"
 BOOT_FILE = "/etc/modules-load.d/railwright.conf"
+MODPROBE = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")  # /lib is often a link to /usr/lib
 USER_SPACE = (
     ("ib_uverbs", "user space verbs: /dev/infiniband/uverbs*"),
     ("rdma_ucm", "connection manager for user space: rping, perftest -R, UCX"),
@@ -133,20 +134,10 @@ def built_in(host: Host, kernel: str, name: str) -> bool:
 def barred_modules(host: Host, wanted: List[str]) -> List[Tuple[str, str]]:
     """``blacklist NAME`` (systemd-modules-load obeys it) and ``install NAME /bin/false`` lines for wanted modules."""
     found: List[Tuple[str, str]] = []
-    for path in modprobe_files(host):
+    for path in later_files(host, MODPROBE, ""):
         for line in (host.read(path) or "").splitlines():
             words = line.split()
             never = words[:1] == ["install"] and words[-1] in ("/bin/false", "/bin/true", "/usr/bin/false", "/usr/bin/true")
             if len(words) > 1 and canonical(words[1]) in wanted and (words[0] == "blacklist" or never):
                 found.append((canonical(words[1]), path))
     return found
-
-
-def modprobe_files(host: Host) -> List[str]:
-    """What modprobe reads: a file in /etc hides the one of the same name in /usr/lib; /lib is often a link to /usr/lib."""
-    paths: Dict[str, str] = {}
-    for directory in ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d"):
-        for name in host.listdir(directory):
-            if name.endswith(".conf"):
-                paths.setdefault(name, "%s/%s" % (directory, name))
-    return list(paths.values())

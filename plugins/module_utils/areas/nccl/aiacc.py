@@ -3,11 +3,8 @@
 
 The package is a step of the plan like any other, taken for the operator's sha256. What nobody asked for is never taken off: with
 ``aiacc_install: false`` an installed plugin stays, and the verdict aiacc.plugin says what it does. Which NCCL jobs load is looked
-at wherever profile erdma-aiacc is chosen, also where the site brings the plugin itself.
-
-Verdict ``aiacc.plugin``: with profile erdma-aiacc NCCL loads it, and nothing keeps NCCL from that; with any other profile it is not
-there, or turned off. ``aiacc.nccl``: every NCCL that a job can load is one that the plugin goes with. A node that has nothing of all
-this and whose profile asks for nothing gets no verdict.
+at wherever profile erdma-aiacc is chosen, also where the site brings the plugin itself. Its verdicts: docs/reference/checks.md; a node
+that has nothing of all this and whose profile asks for nothing gets none.
 """
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple

@@ -13,7 +13,7 @@ from ...catalogue.libnccl import PACKAGED, cuda_of, nccl_packages
 from ...catalogue.platforms import system_of
 from ...spec.model import Spec
 from ...types import Identity, Problem
-from ..common.pinned_packages import Desired, Observed, forbidden, observe, plan_pinned
+from ..common.package_changes import Desired, Observed, forbidden, observe, plan_pinned
 from ..stack.packages import VERSIONLOCK_PACKAGE, VERSIONLOCK_SETTINGS
 
 NAME = "nccl_library"

@@ -15,7 +15,7 @@ from ...catalogue.platforms import system_of
 from ...catalogue.stacks import marked
 from ...spec.model import Spec
 from ...types import Identity, Problem
-from ..common.pinned_packages import Desired, Observed, forbidden, observe, plan_pinned
+from ..common.package_changes import Desired, Observed, forbidden, observe, plan_pinned
 
 NAME = "mpi"
 __all__ = ["NAME", "conflicts", "desired", "notes", "observe", "plan", "problems"]

@@ -250,8 +250,12 @@ HELD = ("address %s of %s is already held by another device on %s: MAC %s answer
 
 def observe_holders(host: Host, rails: Sequence[DesiredInterface], observed: Observed) -> Observed:
     """With the MACs of others that answer for the address which a rail is to get."""
-    wanted = {rail.netdev: [bare_address(rail.address)] for rail in rails
-              if rail.address is not None and _to_come(rail.address, observed.link(rail))}
+    wanted: Dict[str, List[str]] = {}
+    for rail in rails:
+        link, own = observed.link(rail), bare_address(rail.address) if rail.address is not None else None
+        # An address that is there with another prefix has long been in use here.
+        if own is not None and link.up and link.carrier and own not in map(bare_address, link.addresses):
+            wanted[rail.netdev] = [own]
     if not wanted:
         return observed
     from ...observe.arp import who_has  # its sockets are for who is about to give an address
@@ -259,11 +263,6 @@ def observe_holders(host: Host, rails: Sequence[DesiredInterface], observed: Obs
     answers = who_has(host, wanted)
     found = [(netdev, mac) for netdev in sorted(answers) for macs in (answers[netdev] or {}).values() for mac in macs]
     return observed._replace(holders=tuple(found))
-
-
-def _to_come(address: str, link: LinkState) -> bool:
-    """An address that is there with another prefix has long been in use here."""
-    return link.up and link.carrier and bare_address(address) not in map(bare_address, link.addresses)
 
 
 def bare_address(cidr: str) -> str:

@@ -138,12 +138,6 @@ def ops_of(part: str, nic: NicWish, tool: str, seen: QosObservation) -> Tuple[Op
     return tuple(found)
 
 
-def _forced_fits(nic: NicWish, told: Mapping[str, Any]) -> bool:
-    """Not asked for: what is forced only must not break the chain."""
-    forced = told["forced_tc"] or []
-    return forced == [nic.profile.tc] if nic.force_tc else all(marks(nic.profile, tc) for tc in forced)
-
-
 _FITS: Dict[str, Callable[[NicWish, Mapping[str, Any]], bool]] = {
     "dcbx": lambda nic, told: told["dcbx"] == "host",
     "trust": lambda nic, told: trusts_dscp(told["trust"]),
@@ -155,7 +149,9 @@ _FITS: Dict[str, Callable[[NicWish, Mapping[str, Any]], bool]] = {
     "ecn": lambda nic, told: all(nic.profile.priority in told["ecn"][point] for point in ("np", "rp")),
     "cnp": lambda nic, told: told["cnp"] == after("cnp", nic, told),
     "rdma_cm": lambda nic, told: told["rdma_cm"] == after("rdma_cm", nic, told),
-    "forced_tc": _forced_fits,
+    # Not asked for: what is forced only must not break the chain.
+    "forced_tc": lambda nic, told: told["forced_tc"] == [nic.profile.tc] if nic.force_tc else all(
+        marks(nic.profile, tc) for tc in told["forced_tc"] or ()),
 }
 
 

@@ -114,7 +114,8 @@ def chain(profile: QosProfile, nic: Mapping[str, Any], nccl: Optional[Mapping[st
             sorted(found) == sorted(profile.lossless), "PFC on %s" % _list(found))),
     ]
     if profile.ets:
-        links.append(_told(nic, "ETS", "ets", "ETS %s" % _list(profile.ets), lambda ets: (shares(profile, ets), _shares_words(ets))))
+        links.append(_told(nic, "ETS", "ets", "ETS %s" % _list(profile.ets), lambda ets: (shares(profile, ets), "ETS " + ", ".join(
+            "%d%s" % (ets["percent"][tc], "" if ets["tc"].count(tc) == 1 else " shared") for tc in ets["tc"]))))
     if nic.get("driver") not in SOFTWARE:
         links.append(_told(nic, "ECN", "ecn", "ECN on priority %d as notification and reaction point" % profile.priority, lambda ecn: (
             profile.priority in ecn["np"] and profile.priority in ecn["rp"],
@@ -153,11 +154,6 @@ def _forced(profile: QosProfile, forced: Sequence[int]) -> Tuple[bool, str]:
     """What leaves the NIC: the driver may put its own class on every queue pair, whatever NCCL asked for."""
     wrong = ["%d >> 2 = DSCP %d" % (tc, dscp_of(tc)) for tc in forced if not marks(profile, tc)]
     return not wrong, "the driver forces class " + ", ".join(wrong) if wrong else "DSCP %d" % profile.dscp
-
-
-def _shares_words(ets: Mapping[str, Any]) -> str:
-    """The share of each priority, which it has of its own only in a traffic class of its own."""
-    return "ETS " + ", ".join("%d%s" % (ets["percent"][tc], "" if ets["tc"].count(tc) == 1 else " shared") for tc in ets["tc"])
 
 
 def _cnp(profile: QosProfile, nic: Mapping[str, Any]) -> Link:

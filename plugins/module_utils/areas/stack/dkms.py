@@ -24,7 +24,7 @@ from ...observe.packages import query_packages
 from ...observe.stack import CORE, FOREIGN_PATH
 from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem
-from ..common.dkms import dkms_install, dkms_remove
+from ..common.modules import dkms_install, dkms_remove
 from ..kernel.kernel_guard import guard_problems
 
 NAME = "dkms"

@@ -24,7 +24,7 @@ from ...spec.model import Spec
 from ...types import Change, Identity, Op, Problem, run
 from ..common import initramfs
 from ..common.files import HEADER, FileState, forget_file, observe_file, plan_file
-from ..common.units import RELOAD, enabled_unit, mask_of, wanted_at_boot
+from ..common.units import RELOAD, enabled_unit, mask_of, wanting
 from .dkms import STACK_MODULES, stack_installed
 
 NAME = "stack"
@@ -112,7 +112,7 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
     if not observed.enabled and (observed.unit or not observed.installed):
         changes.append(enabled_unit(NAME, unit, "it loads the stack's modules at boot", SOURCE))
     changes += initramfs.plan_image(NAME, observed.image, desired.identity, CORE)
-    return changes + _in_use(desired, desired.stack, observed)
+    return changes + _plan_reload(desired, desired.stack, observed)
 
 
 def dropin_text(systemd: Optional[int]) -> str:
@@ -120,11 +120,6 @@ def dropin_text(systemd: Optional[int]) -> str:
     if systemd is not None and systemd >= 244:  # before it a oneshot service with Restart= does not load at all
         text += "\n[Service]\nRestart=on-failure\nRestartSec=5\n"
     return text
-
-
-def _in_use(desired: Desired, stack: VendorStack, observed: Observed) -> List[Change]:
-    """The wanted modules are loaded, and they are those on disk."""
-    return _plan_reload(desired, stack, observed) if needs_reload(observed) else []
 
 
 def needs_reload(observed: Observed) -> bool:
@@ -163,7 +158,7 @@ def conflicts(desired: Desired, observed: Observed) -> List[Problem]:
     """GPU memory that is registered with an HCA right now: peer memory cannot be unloaded, and openibd would fail half-way."""
     if not desired.live or desired.stack is None or observed.peermem is None or observed.peermem[1] == 0:
         return []
-    if all(change.external for change in _in_use(desired, desired.stack, observed)):
+    if all(change.external for change in _plan_reload(desired, desired.stack, observed)):
         return []
     return [Problem(NAME, "module " + observed.peermem[0], "is in use (reference count %d), so the stack under it cannot be restarted: "
                     "stop what uses GPUs over RDMA on this node, or set rdma_stack_activation: reboot" % observed.peermem[1])]
@@ -184,7 +179,12 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
 
 
 def _plan_reload(desired: Desired, stack: VendorStack, observed: Observed) -> List[Change]:
-    """Who would notice, what has to let go first, and how. The heaviest class that applies: management over storage over reload."""
+    """The wanted modules are loaded, and they are those on disk. Else who would notice, what has to let go first, and how.
+
+    The heaviest class that applies: management over storage over reload.
+    """
+    if not needs_reload(observed):
+        return []
     what, before, after = "kernel modules of %s in use" % stack.name, state_of(observed, stack.name), "%s %s" % (stack.name, stack.release)
     reboot = _why_reboot(desired, stack, observed)
     if reboot is not None:
@@ -224,6 +224,7 @@ def loaded_peermem(host: Host) -> Optional[Tuple[str, int]]:
 
 def is_enabled(host: Host, unit: str) -> bool:
     """By its link below any target: vendors have changed which one. systemctl is asked where there is none (init scripts)."""
-    if mask_of(host, unit) is not None or wanted_at_boot(host, unit):
-        return mask_of(host, unit) is None
+    masked = mask_of(host, unit) is not None
+    if masked or wanting(host, unit):
+        return not masked
     return unit_installed(host, unit, OF_SCRIPTS) and host.run(("systemctl", "is-enabled", unit), 10.0).out.strip() == "enabled"

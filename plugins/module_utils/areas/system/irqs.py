@@ -5,10 +5,10 @@ The mask of an interrupt is all local CPUs: the kernel gives each the least load
 spreads its own, stays there. In a container interrupts belong to the machine below.
 """
 
-from typing import List, NamedTuple, Optional, Set, Tuple
+from typing import List, NamedTuple, Optional, Tuple
 
 from ...formats.outside import is_digits
-from ...formats.sysfs_values import natural_key
+from ...formats.sysfs_values import cpu_list, natural_key
 from ...host.host import Host
 from ...observe.devices import PCI_DEVICES
 from ...spec.model import Spec
@@ -23,7 +23,6 @@ IRQBALANCE = "irqbalance.service"
 MASK = "/proc/irq/%s/smp_affinity_list"
 WHY = "an interrupt on the other NUMA node makes each completion cross the processors' link"
 SOURCE = "ESnet (fasterdata: interrupt binding), NVIDIA (mlnx_affinity)"
-MOST_CPUS = 8192  # what Linux can be built for
 
 
 class Desired(NamedTuple):
@@ -81,28 +80,17 @@ def plan(desired: Desired, observed: Observed) -> List[Change]:
 
 
 def _moved(function: Function) -> List[Change]:
-    local = cpus_of(function.local)
-    wrong = [(number, mask) for number, mask in function.masks if cpus_of(mask) and local and not cpus_of(mask) <= local]
+    local = cpu_list(function.local)
+    wrong = [number for number, mask in function.masks if local and not (cpu_list(mask) or local) <= local]
     if not wrong:
         return []
     return [Change(NAME, "interrupts of " + function.rail.label, "%d on other CPUs" % len(wrong), "on CPUs %s" % function.local, "none",
-                   WHY, SOURCE, tuple(set_value(MASK % number, str(function.local)) for number, _mask in wrong), rail=function.rail.name)]
-
-
-def cpus_of(text: Optional[str]) -> Set[int]:
-    """The CPUs of ``0-3,8``; none of what is no such list."""
-    found: Set[int] = set()
-    for part in (text or "").split(","):
-        first, _dash, last = part.partition("-")
-        if not is_digits(first) or (last and not is_digits(last)) or int(last or first) >= MOST_CPUS:
-            return set()
-        found.update(range(int(first), int(last or first) + 1))
-    return found
+                   WHY, SOURCE, tuple(set_value(MASK % number, str(function.local)) for number in wrong), rail=function.rail.name)]
 
 
 def notes(desired: Desired, observed: Observed) -> List[str]:
     return ["irqs: PCI does not say which CPUs are near %s; its interrupts are left alone" % function.rail.label
-            for function in observed.functions if not cpus_of(function.local)]
+            for function in observed.functions if not cpu_list(function.local)]
 
 
 def unit_text(rails: Tuple[Rail, ...]) -> str:

@@ -24,6 +24,7 @@ ROUNDS = 12  # how deep exact dependencies of a meta package are followed
 NETWORK = ("-o", "Acquire::Retries=1", "-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30")
 # What the role's task says to apt-get, so that both resolve alike.
 LIKE_THE_ROLE = ("-y", "--allow-downgrades", "--no-install-recommends")
+_PACKAGE = re.compile(r"^Package: (\S+)$", re.MULTILINE)
 _INST = re.compile(r"^Inst (\S+)(?: \[([^\]\n]+)\])? \((\S+) (.*?)\[[^\s\[\]]+\]\)", re.MULTILINE)
 _REMV = re.compile(r"^(?:Remv|Purg) (\S+) \[([^\]\n]+)\]", re.MULTILINE)
 # Nothing follows where another package provides the name (librdmacm1t64 does librdmacm1).
@@ -105,7 +106,7 @@ class AptProver(Prover):
     def remove(self) -> Dict[str, str]:
         """The overlay's status file is what they leave."""
         text = self.host.read(DPKG_STATUS, DPKG_LIMIT) or ""
-        there = {line[len("Package: "):] for line in text.splitlines() if line.startswith("Package: ")}
+        there = set(_PACKAGE.findall(text))
         names = [name for name in self.case.names("absent") if name in there]
         if not names:
             return {}
@@ -113,7 +114,7 @@ class AptProver(Prover):
         if not result.ok:
             raise RailwrightError(self.explain(result))
         gone = dict(_REMV.findall(result.out))
-        stanzas = [stanza for stanza in text.split("\n\n") if _package(stanza) not in gone]
+        stanzas = [stanza for stanza in text.split("\n\n") if not gone.keys() & set(_PACKAGE.findall(stanza))]
         self.host.write(self.status, "\n\n".join(stanzas))
         return gone
 
@@ -206,8 +207,3 @@ def simulated(text: str) -> Transaction:
     """What ``apt-get -s`` says it would do."""
     installs = {name: (after, one_line(origin, 80)) for name, _before, after, origin in _INST.findall(text)}
     return Transaction(installs, dict(_REMV.findall(text)))
-
-
-def _package(stanza: str) -> str:
-    found = re.search(r"^Package: (\S+)$", stanza, re.MULTILINE)
-    return found.group(1) if found is not None else ""

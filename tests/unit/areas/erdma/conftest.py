@@ -20,7 +20,7 @@ from tests.fixtures.node_text import OS_RELEASE
 from tests.fixtures.node_tree import Device, Port, Tree
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma import erdma
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.driver_choice import planned_wire
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.drivers import planned_wire
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Result, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec

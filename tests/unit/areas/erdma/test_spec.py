@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import MAD, artifact_of, build_script, dkms_conf, source_of
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.drivers import (
+    MAD,
+    artifact_of,
+    build_script,
+    dkms_conf,
+    source_of,
+)
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import ARTIFACTS
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import mode_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec, errors_of

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.dkms import archive_of, directory
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.drivers import archive_of, directory
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import Source
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.prefix import step
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError

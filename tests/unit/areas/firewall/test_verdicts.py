@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall.verdicts import judge_firewall
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.firewall.openings import judge_firewall
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import firewall
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 

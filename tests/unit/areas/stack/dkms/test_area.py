@@ -10,7 +10,7 @@ from tests.unit.areas.stack.dkms.conftest import DOCA, KERNEL, RELEASE, Node
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import carry_out
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.journal import Journal
-from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.dkms import BUILD_SECONDS
+from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.modules import BUILD_SECONDS
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import dkms
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import check_expected
