@@ -37,7 +37,7 @@ class Outcome:
     @property
     def node(self) -> dict[str, Any]:
         """The one host's part of a plan or an apply."""
-        (host,) = self.document["hosts"].values() if isinstance(self.document["hosts"], dict) else self.document["hosts"]
+        (host,) = self.document["nodes"].values()
         return dict(host)
 
     def verdicts(self, *names: str) -> list[dict[str, Any]]:

@@ -85,16 +85,16 @@ def stack(does_not_compile: str = "") -> list[Deb]:
     ]
 
 
-OPEN = {"LICENSE": "Dual MIT/GPL", "NVRM": "NVIDIA UNIX Open Kernel Module for x86_64"}
+OPEN = {"LICENSE": "Dual MIT/GPL", "NVRM": "NVIDIA UNIX Open Kernel Module for x86_64", "DEVICE": "0"}
 # Its real license has the kernel refuse what is exported to the GPL alone, which is more than this test asks.
-PROPRIETARY = {"LICENSE": "GPL", "NVRM": "NVIDIA UNIX x86_64 Kernel Module"}
+PROPRIETARY = {"LICENSE": "GPL", "NVRM": "NVIDIA UNIX x86_64 Kernel Module", "DEVICE": "0"}
 SECOND = 'BUILT_MODULE_NAME[1]="nvidia"\nDEST_MODULE_LOCATION[1]="/updates"'
 
 
-def driver() -> Deb:
-    """The GPU driver's open modules: nvidia, and nvidia-peermem."""
-    values = {"MODULE": "nvidia", "VERSION": DRIVER_VERSION, "PEERMEM": "nvidia-peermem", "NAME": "nvidia-peermem", **OPEN}
-    return dkms_deb("nvidia-kernel-open-dkms", f"{DRIVER_VERSION}-1", "peermem", {
+def driver(version: str = DRIVER_VERSION, device: str = "0") -> Deb:
+    """The GPU driver's open modules: nvidia, and nvidia-peermem. device "1": with /dev/nvidia0, which programs hold."""
+    values = {"MODULE": "nvidia", "VERSION": version, "PEERMEM": "nvidia-peermem", "NAME": "nvidia-peermem", **OPEN, "DEVICE": device}
+    return dkms_deb("nvidia-kernel-open-dkms", f"{version}-1", "peermem", {
         **values, "OBJECTS": "nvidia-peermem.o nvidia.o", "SECOND": SECOND})  # fmt: skip
 
 

@@ -76,10 +76,8 @@ class InspectedHost(Host):
         return self._kept(
             ("command", tuple(argv)), lambda: self.host.run(argv, timeout), lambda result: len(result.out) + len(result.err))
 
-    def exchange(
-        self, netdev: str, protocol: int, frames: Sequence[bytes], seconds: float, limit: int, wanted: Callable[[bytes], bool]
-    ) -> List[bytes]:
-        return self.host.exchange(netdev, protocol, frames, seconds, limit, wanted)
+    def exchange(self, *given: Any, **named: Any) -> List[bytes]:
+        return self.host.exchange(*given, **named)
 
 
 refuse(InspectedHost, CHANGES, errno.EROFS, "an inspection changes nothing")

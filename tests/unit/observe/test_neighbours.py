@@ -6,6 +6,7 @@ infiniband-diags 44 on ibsim; frames are made by hand from IEEE 802.1AB.
 from __future__ import annotations
 
 import json
+import shutil
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,8 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import answer
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.neighbours import NOT_ASKED, neighbour_of, observe_neighbours
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import cables_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from node_trees import NODES
 
 
 def told(name: str, port: str, age: str, switch: str = "leaf4", **more: Any) -> dict[str, Any]:
@@ -132,6 +139,23 @@ def test_what_we_hear_ourselves(tmp_path: Path) -> None:
     assert observe_neighbours(host, [hca("mlx5_0", "eth1")], 65)[0]["why"] == "no LLDP in 65 s on eth1"
     host.refuses = True
     assert observe_neighbours(host, [hca("mlx5_0", "eth1")], 65)[0]["why"] == "cannot listen on eth1: Operation not permitted"
+
+
+def test_the_question_of_the_verb_finds_the_rails_too(tmp_path: Path) -> None:
+    """As the controller asks it, on a captured tree with a network of the test's."""
+    tree = tmp_path / "node"
+    shutil.copytree(NODES / "roce8-bond", tree, symlinks=True)
+    host = Wire(str(tree))
+    host.frames = (FRAME,)
+    own = observe_identity(host).hcas[0]
+    rails = [{"name": "rail0", "match": {"pci": own.pci}}]
+    spec, _found = build_spec({"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_rails": rails}, "n1")
+    assert spec is not None
+    asked = {"mode": "cabling", "node": "n1", "spec": spec.as_dict(), "seconds": 65, "now": None}
+    told = answer(host, asked, False)["cabling"]
+    assert str(cables_of(**told)["rail0"]) == "leaf9.example Ethernet48"
+    with pytest.raises(RailwrightError, match="seconds: 301; allowed: 0 to 300"):
+        answer(host, {**asked, "seconds": 301}, False)
 
 
 @given(st.one_of(st.binary(max_size=600), st.tuples(st.integers(0, len(FRAME)), st.binary(max_size=40)).map(
