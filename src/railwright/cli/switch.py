@@ -18,18 +18,21 @@ from railwright.exitcodes import ExitCode, InputError
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+    from railwright.inventories import Given
     from railwright.switch_check import Checked
 
 HELP = """Print the switch's commands for the inventory's QoS profile. Text to review; nothing is sent anywhere.
 
 DSCP map, lossless priority, PFC and its watchdog, ECN, the strict queue of CNP, buffers and MTU, in the platform's own syntax; \
 as comments what differs from its defaults, where its traps are, and which show commands tell whether it holds. Hosts with different \
-profiles get a text each. InfiniBand and eRDMA have no QoS profile: one line says so. No node need answer.
+profiles get a text each. InfiniBand and eRDMA have no QoS profile: one line says so. No node need answer. --diff FILE: of a switch's \
+export, only what that switch lacks, a line for each hop that does not hold.
 
 \b
 Examples:
   railwright switch hints -i mycluster --os sonic
   railwright switch hints -i mycluster --os eos --limit rack3 > rack3.txt
+  railwright switch hints -i mycluster --os sonic --diff leaf1.json
 """
 
 
@@ -68,7 +71,14 @@ SHOWN = 2  # ports named in a row
 DIFFER = ("rdma_qos_profile", "rdma_qos_custom")  # one fabric has one of each, so lint calls it an error; switches of two fabrics need both
 
 
-def show_hints(inventory: Inventory, os: OsOption, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
+DIFF_HELP = "A switch's export: print only what it lacks."
+Diff = Annotated[Path | None, option("--diff", metavar="FILE", help=DIFF_HELP)]
+
+
+def show_hints(inventory: Inventory, os: OsOption, diff: Diff = None, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
+    if diff is not None:
+        _show_lacks(os.value, diff, inventory, limit, form)
+        return
     specs = list(judged_inventory(inventory, limit, form, tolerated=DIFFER).specs.values())
     with bad_input(inventory, form):
         texts = _texts(os.value, specs)
@@ -110,6 +120,20 @@ Ports = Annotated[list[str] | None, option("--port", metavar="NAME", help="Only 
 def show_check(
     files: Files, inventory: Inventory, os: OsOption, port: Ports = None, limit: Limit = None, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
+    found, name = checked_files(os.value, files, inventory, limit, form, port or [])
+    broken = sum(one.first is not None for rows in found.values() for one in rows)
+    code = ExitCode.FAILED if broken else ExitCode.OK
+    documents = {name: {"ports": {one.port: _document(one) for one in rows}} for name, rows in found.items()}
+    summary = {"ports": sum(map(len, found.values())), "broken": broken, "exit_code": int(code)}
+    document = {"os": os.value, "profile": name, "switches": documents, "summary": summary}
+    console.answer(form, document, lambda: _show(found, name))
+    raise typer.Exit(code)
+
+
+def checked_files(
+    os: str, files: list[Path], inventory: Given, limit: str | None, form: Format, ports: list[str],
+) -> tuple[dict[str, list[Checked]], str]:  # fmt: skip
+    """The ports of each file, and the name of the inventory's profile. Raises InputError."""
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
     from railwright.switch_check import Unusable, check
 
@@ -122,16 +146,29 @@ def show_check(
     with bad_input(inventory, form):
         for file in files:
             try:
-                found[str(file)] = check(os.value, read_export(file), profile, mtu, port or [])
+                found[str(file)] = check(os, read_export(file), profile, mtu, ports)
             except (Unusable, ValueError) as error:
                 raise InputError(f"{file}: {error}") from error
-    broken = sum(one.first is not None for rows in found.values() for one in rows)
-    code = ExitCode.FAILED if broken else ExitCode.OK
-    documents = {name: {"ports": {one.port: _document(one) for one in rows}} for name, rows in found.items()}
-    summary = {"ports": sum(map(len, found.values())), "broken": broken, "exit_code": int(code)}
-    document = {"os": os.value, "profile": profile.name, "switches": documents, "summary": summary}
-    console.answer(form, document, lambda: _show(found, profile.name))
-    raise typer.Exit(code)
+    return found, profile.name
+
+
+def _show_lacks(os: str, file: Path, inventory: Given, limit: str | None, form: Format) -> None:
+    """Each line once, with the ports that need it; in a packet's order."""
+    found, name = checked_files(os, [file], inventory, limit, form, [])
+    lacks: dict[tuple[str, str], list[str]] = {}
+    for one in found[str(file)]:
+        for hop, line in one.lines.items():
+            lacks.setdefault((hop, line.replace(one.port, "PORT")), []).append(one.port)
+    rows: list[dict[str, Any]] = [{"hop": hop, "line": line, "ports": ports} for (hop, line), ports in lacks.items()]
+
+    def show() -> None:
+        mark = {"onyx": "##", "sonic": "#", "nvue": "#"}.get(os, "!")
+        for row in rows:
+            console.say(f"{mark} {row['hop']}, on {_ports(row['ports'])}")
+            console.say(row["line"] or f"{mark} the platform's own: no command sets it")
+        console.say(f"{mark} {file} lacks {console.count(len(rows), 'line') if rows else 'nothing'} for {name}")
+
+    console.answer(form, {"os": os, "profile": name, "lacks": rows}, show)
 
 
 def read_export(path: Path) -> str:

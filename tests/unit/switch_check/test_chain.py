@@ -308,6 +308,19 @@ def test_the_verb(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert document["switches"]["leaf2.json"]["ports"]["Ethernet0"]["first"] == "pfc"
 
 
+def test_hints_with_diff_print_what_a_switch_lacks(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    def lacks(file: str, *words: str) -> Said:
+        return said_by(capfd, "switch", "hints", "-i", "site.yml", "--os", "sonic", "--diff", file, *words)
+
+    assert lacks("leaf1.json").out == "# leaf1.json lacks nothing for dscp26-prio3\n"
+    ran = lacks("leaf2.json")
+    assert (ran.code, ran.out.splitlines()) == (0, [
+        "# pfc, on Ethernet0", "sudo config interface pfc priority PORT 3 on", "# leaf2.json lacks 1 line for dscp26-prio3"])
+    document = json.loads(lacks("leaf2.json", "--format", "json").out)
+    assert document["lacks"] == [{"hop": "pfc", "line": "sudo config interface pfc priority PORT 3 on", "ports": ["Ethernet0"]}]
+    assert lacks("none.json").code == 64
+
+
 def test_bad_files_end_with_one_line(site: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     Path("torn.json").write_text(Path("leaf1.json").read_text()[:500], encoding="utf-8")
     Path("large.json").write_text(" " * (33 << 20), encoding="utf-8")
