@@ -19,7 +19,7 @@ from railwright.exitcodes import ExitCode, InputError
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
     from railwright.inventories import Given
-    from railwright.switch_check import Checked
+    from railwright.switch_check import Checked, Odd
 
 HELP = """Print the switch's commands for the inventory's QoS profile. Text to review; nothing is sent anywhere.
 
@@ -39,7 +39,8 @@ Examples:
 CHECK = """Hold exports of switches against the inventory's QoS profile, hop by hop as a packet goes; no switch is contacted.
 
 MTU, trust, DSCP to class, class to priority group and queue, headroom, PFC, ECN, scheduling, CNP, watchdog: of each port the first \
-hop that breaks the chain, and the line to change. Without --port: every port that is up. Ends 0 when no chain is broken, 1 when one is.
+hop that breaks the chain, and the line to change; and what holds, and is not as on most ports of these switches. Without --port: every \
+port that is up. Ends 0 when no chain is broken, 1 when one is.
 
 \b
 Examples:
@@ -120,13 +121,16 @@ Ports = Annotated[list[str] | None, option("--port", metavar="NAME", help="Only 
 def show_check(
     files: Files, inventory: Inventory, os: OsOption, port: Ports = None, limit: Limit = None, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
+    from railwright.switch_check import odd_ports
+
     found, name = checked_files(os.value, files, inventory, limit, form, port or [])
+    odd = odd_ports(found)
     broken = sum(one.first is not None for rows in found.values() for one in rows)
     code = ExitCode.FAILED if broken else ExitCode.OK
     documents = {name: {"ports": {one.port: _document(one) for one in rows}} for name, rows in found.items()}
     summary = {"ports": sum(map(len, found.values())), "broken": broken, "exit_code": int(code)}
-    document = {"os": os.value, "profile": name, "switches": documents, "summary": summary}
-    console.answer(form, document, lambda: _show(found, name))
+    document = {"os": os.value, "profile": name, "switches": documents, "odd": [item._asdict() for item in odd], "summary": summary}
+    console.answer(form, document, lambda: _show(found, odd, name))
     raise typer.Exit(code)
 
 
@@ -191,8 +195,8 @@ def _document(one: Checked) -> dict[str, Any]:
                      for hop in one.hops]}  # fmt: skip
 
 
-def _show(found: dict[str, list[Checked]], profile: str) -> None:
-    """Ports with the same fault are one row; of each port the hops in a packet's order."""
+def _show(found: dict[str, list[Checked]], odd: list[Odd], profile: str) -> None:
+    """Ports with the same fault are one row; of each port the hops in a packet's order. What is unlike the others last."""
     for file, rows in found.items():
         bad = sum(one.first is not None for one in rows)
         console.say(console.styled(file, "node"), f"{console.count(len(rows), 'port')}, the chain of {profile} is broken on {bad}")
@@ -206,6 +210,9 @@ def _show(found: dict[str, list[Checked]], profile: str) -> None:
             cells = [(console.styled(f"{status} {place}".strip(), status), hop, _ports(ports), expected, seen, line)
                      for (hop, status, place, expected, seen, line), ports in groups.items()]  # fmt: skip
             console.table(("result", "hop", "ports", "expected", "found", "change"), cells)
+    for item in odd:
+        console.say(console.styled("odd", "warn"), f"{item.switch} {_ports(item.ports)}: {item.hop}: {item.found}; on {item.like} of "
+                    f"{item.total} ports: {item.usual}")  # fmt: skip
 
 
 def _ports(names: list[str]) -> str:

@@ -7,7 +7,7 @@ one more reader with its ``ports`` and ``line``.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -15,11 +15,11 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos impo
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.switch_check import eos, nvue, nxos, onyx, sonic
-from railwright.switch_check.judge import Hop, first_break, judged
+from railwright.switch_check.judge import Hop, Odd, first_break, judged, unlike
 from railwright.switch_check.model import Port, Unusable
 from railwright.switch_hints.model import Chain
 
-__all__ = ["LIMIT", "READERS", "Checked", "Unusable", "check"]
+__all__ = ["LIMIT", "READERS", "Checked", "Odd", "Unusable", "check", "odd_ports"]
 
 READERS: dict[str, ModuleType] = {"sonic": sonic, "nvue": nvue, "onyx": onyx, "eos": eos, "nxos": nxos}
 LIMIT = 32 << 20  # characters of an export: 512 ports with all their tables are 2 MB
@@ -48,6 +48,11 @@ def check(os: str, text: str, profile: QosProfile, mtu: int, names: Collection[s
     if not chosen:
         raise Unusable("has no port that is up")
     return [_checked(reader, port, judged(port, chain, mtu)) for port in chosen]
+
+
+def odd_ports(found: Mapping[str, Collection[Checked]]) -> list[Odd]:
+    """Of all switches, by their files."""
+    return unlike({switch: {one.port: one.hops for one in rows} for switch, rows in found.items()})
 
 
 def _checked(reader: Any, port: Port, hops: list[Hop]) -> Checked:

@@ -9,7 +9,8 @@ ended (watchdog). Source: the QoS profile (docs/reference/profiles.md); IEEE 802
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from railwright.switch_check.model import Marking, Port
@@ -126,3 +127,38 @@ def _share(port: Port, queue: int) -> int | None:
     rows = {number: row.weight for number, row in (port.schedule or {}).items() if not row.strict}
     total, own = sum(weight for weight in rows.values() if weight), rows.get(queue)
     return None if not own or None in rows.values() else round(100 * own / total)
+
+
+LIKE = 4  # ports at least, before the others are what one is held against
+MOST = 0.75  # of all that say the same
+
+
+class Odd(NamedTuple):
+    """Ports of a switch on which a hop is otherwise than on most."""
+
+    switch: str
+    ports: list[str]
+    hop: str
+    found: str
+    usual: str
+    like: int  # ports that have the usual
+    total: int
+
+
+def unlike(switches: Mapping[str, Mapping[str, Sequence[Hop]]]) -> list[Odd]:
+    """What holds and is not as on most ports of all switches. ``switches``: the hops of each port of each."""
+    every: dict[str, list[tuple[str, str, Hop]]] = {}
+    for switch, ports in switches.items():
+        for port, hops in ports.items():
+            for hop in hops:
+                if hop.status != "unknown":
+                    every.setdefault(hop.hop, []).append((switch, port, hop))
+    odd: dict[tuple[str, str, str], Odd] = {}
+    for name, rows in every.items():
+        usual, count = Counter(hop.found for _switch, _port, hop in rows).most_common(1)[0]
+        if count < LIKE or count < MOST * len(rows):
+            continue
+        for switch, port, hop in rows:
+            if hop.found != usual and hop.status == "pass":  # what fails is said already
+                odd.setdefault((switch, name, hop.found), Odd(switch, [], name, hop.found, usual, count, len(rows))).ports.append(port)
+    return list(odd.values())

@@ -321,6 +321,21 @@ def test_hints_with_diff_print_what_a_switch_lacks(site: Path, capfd: pytest.Cap
     assert lacks("none.json").code == 64
 
 
+def test_what_is_unlike_most_ports_is_odd(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Three leaves mark alike, one otherwise: that breaks no chain."""
+    other = switch_exports.sonic()
+    other["WRED_PROFILE"]["AZURE_LOSSLESS"]["green_min_threshold"] = "4096"
+    for name, config in (("a.json", switch_exports.sonic()), ("b.json", switch_exports.sonic()), ("c.json", other)):
+        Path(name).write_text(json.dumps(config), encoding="utf-8")
+    ran = call(capfd, "leaf1.json", "a.json", "b.json", "c.json")
+    assert ran.code == 0
+    (line,) = [" ".join(line.split()) for line in ran.out.splitlines() if line.startswith("odd")]
+    assert line == ("odd c.json Ethernet0, Ethernet4: ecn: marks from 4096 to 2097152 bytes; on 6 of 8 ports: marks from 1048576 to "
+                    "2097152 bytes")
+    assert "odd" not in call(capfd, "leaf1.json", "c.json").out, "two against two: nobody is odd"
+    assert json.loads(call(capfd, "leaf1.json", "a.json", "b.json", "--format", "json").out)["odd"] == []
+
+
 def test_bad_files_end_with_one_line(site: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     Path("torn.json").write_text(Path("leaf1.json").read_text()[:500], encoding="utf-8")
     Path("large.json").write_text(" " * (33 << 20), encoding="utf-8")
