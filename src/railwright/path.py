@@ -15,12 +15,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.verdicts
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import Cable, same_switch
-from railwright.switch_check import Unusable, check
+from railwright.switch_check import Checked, Unusable, check
 
 AGREES = {HOLDS: "pass", BREAKS: "fail"}  # other states of a link: nobody knows
 # A part of a NIC's facts, by the link that it decides; the source is named by the part.
 PARTS = {"DSCP": "forced_tc", "trust": "trust", "DSCP map": "dscp_priority", "priority": "dscp_priority", "PFC": "pfc", "ETS": "ets",
          "ECN": "ecn", "CNP": "cnp", "RDMA-CM ToS": "rdma_cm", "DCBX owner": "dcbx"}
+FEC = {"Reed-Solomon": ("rs", "rs-fec", "rs544", "rs528", "rs-fec-544", "rs-fec-528", "reed-solomon", "llrs"),
+       "Fire code": ("fc", "fc-fec", "baser", "base-r", "fire-code"), "none": ("none", "off", "no-fec", "disabled")}
 WAY_IN = ("mtu", "trust", "class", "group", "headroom", "pfc")  # of a switch's port, as a packet enters; the others as it leaves
 
 
@@ -57,11 +59,11 @@ class Export(NamedTuple):
 def steps(one: End, other: End, profile: QosProfile, mtu: int, exports: Mapping[str, Export]) -> list[Step]:
     """From ``one`` to ``other``. ``exports``: by the switch's name, as LLDP says it."""
     found = _host(one, profile, sends=True)
-    found += _switch(one.cable, profile, mtu, exports, enters=True, of=f"{one.node} {one.rail}")
+    found += _switch(one, profile, mtu, exports, enters=True)
     between = [end.cable.switches[0] for end in (one, other) if end.cable.switches]
     if len(between) == 2 and not same_switch(between[0], between[1]):
         found.append(Step(f"{between[0]} to {between[1]}", "spine", "unknown", "the same chain on each switch between", "not read", ""))
-    found += _switch(other.cable, profile, mtu, exports, enters=False, of=f"{other.node} {other.rail}")
+    found += _switch(other, profile, mtu, exports, enters=False)
     return found + _host(other, profile, sends=False)
 
 
@@ -85,7 +87,26 @@ def _source(link: str, nic: Mapping[str, Any]) -> str:
     return str(mapping(nic.get("sources")).get(PARTS.get(link, ""), ""))
 
 
-def _switch(cable: Cable, profile: QosProfile, mtu: int, exports: Mapping[str, Export], *, enters: bool, of: str) -> list[Step]:
+def _link(end: End, place: str, port: Checked, file: str) -> list[Step]:
+    """What both ends of the cable must have alike: the host's as it runs, the switch's as it is configured."""
+    told = rows(mapping(end.facts.get("health")).get("ports"))
+    sides = [side for side in told if (side.get("hca"), side.get("port")) == (end.hca, end.port)]
+    rate = next((own.get("rate_gbps") for hca in rows(end.facts.get("hcas")) if hca.get("name") == end.hca
+                 for own in rows(hca.get("ports")) if own.get("number") == end.port), None)  # fmt: skip
+    pairs = (("speed", None if rate is None else f"{rate:g} Gb/s", None if port.speed is None else f"{port.speed / 1000:g} Gb/s"),
+             ("FEC", fec_name(sides[0].get("fec")) if sides else None, fec_name(port.fec)))
+    return [Step(f"{end.node} {end.rail} to {place}", name, "unknown" if None in (host, switch) else "pass" if host == switch else "fail",
+                 f"{host or 'not read'} as on the host", switch or "not in this export", file) for name, host, switch in pairs]  # fmt: skip
+
+
+def fec_name(text: object) -> str | None:
+    """By one name, whatever ethtool (RS, BaseR, Off) or a platform calls it; None for auto, and for what is not known."""
+    word = str(text or "").lower()
+    return next((name for name, words in FEC.items() if word in words), None)
+
+
+def _switch(end: End, profile: QosProfile, mtu: int, exports: Mapping[str, Export], *, enters: bool) -> list[Step]:
+    cable, of = end.cable, f"{end.node} {end.rail}"
     if not cable.switches:
         return [Step(f"the switch of {of}", "port", "unknown", "the port that it is plugged into", cable.why, "")]
     place = str(cable)
@@ -99,8 +120,10 @@ def _switch(cable: Cable, profile: QosProfile, mtu: int, exports: Mapping[str, E
         except Unusable as error:
             why = str(error)
             continue
-        return [Step(place, hop.hop, hop.status, hop.expected, hop.found, export.file) for hop in checked.hops
-                if (hop.hop in WAY_IN) == enters or hop.hop in ("mtu", "pfc")]  # fmt: skip
+        own = [Step(place, hop.hop, hop.status, hop.expected, hop.found, export.file) for hop in checked.hops
+               if (hop.hop in WAY_IN) == enters or hop.hop in ("mtu", "pfc")]  # fmt: skip
+        link = _link(end, place, checked, export.file)
+        return link + own if enters else own + link
     return [Step(place, "port", "unknown", "this port in the export", f"{export.file} {why}", export.file)]
 
 

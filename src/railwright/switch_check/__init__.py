@@ -32,6 +32,8 @@ class Checked(NamedTuple):
     hops: list[Hop]
     first: Hop | None
     lines: dict[str, str]  # of each hop that does not pass: what puts it right
+    speed: int | None = None  # Mb/s, as it is configured
+    fec: str | None = None
 
 
 def check(os: str, text: str, profile: QosProfile, mtu: int, names: Collection[str] = ()) -> list[Checked]:
@@ -57,4 +59,4 @@ def odd_ports(found: Mapping[str, Collection[Checked]]) -> list[Odd]:
 
 def _checked(reader: Any, port: Port, hops: list[Hop]) -> Checked:
     lines = {hop.hop: reader.line(port.name, hop.hop, hop.wanted) for hop in hops if hop.status in ("fail", "warn")}
-    return Checked(port.name, hops, first_break(hops), lines)
+    return Checked(port.name, hops, first_break(hops), lines, port.speed, port.fec)

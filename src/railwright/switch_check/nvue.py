@@ -64,8 +64,14 @@ def _port(qos: Mapping[str, Any], name: str, row: Mapping[str, Any]) -> Port:
         name, "down" not in mapping(link.get("state")), whole(link.get("mtu")), trust in ("l3", "both"), classes, queues,
         {number: number for number in range(8)}, headroom, paused, {number: queues[number] for number in paused},
         paused if watched else frozenset(), _marking(qos, own, roce=roce), _schedule(qos, own, roce=roce),
-        None, None if link.get("fec") is None else str(link["fec"]),
+        _speed(str(link.get("speed"))), None if link.get("fec") is None else str(link["fec"]),
     )  # fmt: skip
+
+
+def _speed(text: str) -> int | None:
+    """400G; None for auto."""
+    figure = whole(text.removesuffix("G"), 1, 10_000) if text.endswith("G") else None
+    return None if figure is None else figure * 1000
 
 
 def _roce(qos: Mapping[str, Any]) -> bool:

@@ -77,15 +77,30 @@ def test_the_switchs_port_stands_between_the_hosts() -> None:
     assert [hop for place, hop in switch if place == "leaf1 etp1"] == ["mtu", "trust", "class", "group", "headroom", "pfc"]
     assert [hop for place, hop in switch if place == "leaf1 Ethernet4"] == [
         "mtu", "pfc", "queue", "pause", "ecn", "schedule", "cnp", "watchdog"]
-    assert {step.status for step in found if step.source == "leaf1.json"} == {"pass"}
+    assert {step.status for step in found if step.source == "leaf1.json" and " to " not in step.place} == {"pass"}
     places = list(dict.fromkeys(step.place for step in found))
-    assert places == ["n1 rail0", "leaf1 etp1", "leaf1 Ethernet4", "n2 rail0"]
+    assert places == ["n1 rail0", "n1 rail0 to leaf1 etp1", "leaf1 etp1", "leaf1 Ethernet4", "n2 rail0 to leaf1 Ethernet4", "n2 rail0"]
+
+
+@pytest.mark.parametrize(("fec", "told", "status"), [
+    ("rs", "RS", "pass"), ("rs", "BaseR", "fail"), ("none", "Off", "pass"), ("auto", "RS", "unknown"), ("rs", None, "unknown")])
+def test_both_ends_of_a_cable_stand_side_by_side(fec: str, told: str | None, status: str) -> None:
+    facts = facts_of("roce8-bond")
+    nic, config = facts["qos"]["nics"][0], switch_exports.sonic()
+    config["PORT"]["Ethernet0"]["fec"] = fec
+    facts["health"]["ports"] = [] if told is None else [{"hca": nic["hca"], "port": nic["port"], "fec": told}]
+    ends = [End(node, "rail0", facts, nic["hca"], nic["port"], CABLE) for node in ("n1", "n2")]
+    found = steps(ends[0], ends[1], profile(), 9000, {"leaf1": Export("sonic", json.dumps(config), "leaf1.json")})
+    link = {step.hop: step for step in found if step.place == "n1 rail0 to leaf1 etp1"}
+    assert link["FEC"].status == status
+    rate = next(port["rate_gbps"] for hca in facts["hcas"] if hca["name"] == nic["hca"] for port in hca["ports"])
+    assert link["speed"].status == ("pass" if rate == 400 else "fail"), "the export says 400000"
 
 
 @pytest.mark.parametrize("what", ["PFC is off", "the DSCP goes to another class"])
 def test_a_broken_port_is_where_the_path_breaks(what: str) -> None:
     hop, change = SONIC[what]
-    found = [step for step in path(broken(switch_exports.sonic(), change)) if step.status == "fail" and step.source == "leaf1.json"]
+    found = [step for step in path(broken(switch_exports.sonic(), change)) if step.status == "fail" and step.place == "leaf1 etp1"]
     assert (found[0].place, found[0].hop) == ("leaf1 etp1", hop)
 
 
@@ -131,6 +146,7 @@ def test_the_verb(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
     code = run(words)
     document = json.loads(capsys.readouterr().out)
     assert (code, document["exit_code"], document["profile"]) == (1, 1, "dscp26-prio3")
-    assert {step["place"] for step in document["steps"]} == {"node1 rail0", "leaf1 Ethernet0", "node2 rail0"}
+    assert {step["place"] for step in document["steps"]} == {
+        "node1 rail0", "node1 rail0 to leaf1 Ethernet0", "leaf1 Ethernet0", "node2 rail0 to leaf1 Ethernet0", "node2 rail0"}
     assert run(words[:-2]) == 1
     assert "leaf1 Ethernet0" in capsys.readouterr().out
