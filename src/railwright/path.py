@@ -15,7 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.verdicts
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import Cable, same_switch
-from railwright.switch_check import Checked, Unusable, check
+from railwright.switch_check import Checked, check
 
 AGREES = {HOLDS: "pass", BREAKS: "fail"}  # other states of a link: nobody knows
 # A part of a NIC's facts, by the link that it decides; the source is named by the part.
@@ -23,6 +23,8 @@ PARTS = {"DSCP": "forced_tc", "trust": "trust", "DSCP map": "dscp_priority", "pr
          "ECN": "ecn", "CNP": "cnp", "RDMA-CM ToS": "rdma_cm", "DCBX owner": "dcbx"}
 FEC = {"Reed-Solomon": ("rs", "rs-fec", "rs544", "rs528", "rs-fec-544", "rs-fec-528", "reed-solomon", "llrs"),
        "Fire code": ("fc", "fc-fec", "baser", "base-r", "fire-code"), "none": ("none", "off", "no-fec", "disabled")}
+ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+MOST = 500  # characters of what a node says
 WAY_IN = ("mtu", "trust", "class", "group", "headroom", "pfc")  # of a switch's port, as a packet enters; the others as it leaves
 
 
@@ -72,13 +74,17 @@ def _host(end: End, profile: QosProfile, *, sends: bool) -> list[Step]:
     place = f"{end.node} {end.rail}"
     nics = [nic for nic in rows(mapping(end.facts.get("qos")).get("nics")) if (nic.get("hca"), nic.get("port")) == (end.hca, end.port)]
     if not nics:
-        return [Step(place, "rail", "unknown", "the QoS state of its interface", "not read" if end.hca else "the rail has no device", "")]
+        return [Step(place, "rail", "unknown", "the QoS state of its interface", end.cable.why if end.hca is None else "not read", "")]
     why = without_dcb(nics[0])
     if why is not None:
         return [Step(place, "rail", "unknown", "DCB", why, "")]
     lldpad = mapping(end.facts.get("qos")).get("lldpad")
-    return [Step(place, link.name, AGREES.get(link.state, "unknown"), link.expected, link.found, _source(link.name, nics[0]))
-            for link in chain(profile, nics[0], end.facts.get("nccl"), lldpad) if sends or link.name != VARIABLE]  # fmt: skip
+    try:
+        links = chain(profile, nics[0], end.facts.get("nccl"), lldpad)
+    except ODD:  # a node says what it likes
+        return [Step(place, "rail", "unknown", "the QoS state of its interface", "the node's answer has not the form of its facts", "")]
+    return [Step(place, link.name, AGREES.get(link.state, "unknown"), link.expected, link.found[:MOST], _source(link.name, nics[0]))
+            for link in links if sends or link.name != VARIABLE]  # fmt: skip
 
 
 def _source(link: str, nic: Mapping[str, Any]) -> str:
@@ -117,7 +123,7 @@ def _switch(end: End, profile: QosProfile, mtu: int, exports: Mapping[str, Expor
     for name in cable.ports:
         try:
             (checked,) = check(export.os, export.text, profile, mtu, (name,))
-        except Unusable as error:
+        except ValueError as error:
             why = str(error)
             continue
         own = [Step(place, hop.hop, hop.status, hop.expected, hop.found, export.file) for hop in checked.hops

@@ -23,7 +23,7 @@ from node_trees import ROOT
 
 PACKAGES = ("lldpd", "infiniband-diags", "ibsim-utils", "libumad2sim0")
 LEAVES, NODES = 2, 4
-LISTEN = 30
+LISTEN = 6
 INTERVAL = 2  # seconds between two words of a switch
 SIMULATED = "/usr/lib/x86_64-linux-gnu/umad2sim/libumad2sim.so"
 # Of a node: its HCAs, and what of them is asked. LD_PRELOAD would load the simulation into Python too.
@@ -103,7 +103,7 @@ class Leaves:
         down = [f"ip link set {name} down && ip link set {name} name x{name}" for name in names]
         up = [f"ip link set x{name} name {new} && ip link set {new} up" for name, new in names.items()]
         self.site.run("ip", "netns", "exec", f"leaf{leaf}", "sh", "-c", " && ".join(down + up))
-        time.sleep(3 * INTERVAL)  # until it has spoken out of its new ports
+        time.sleep(5 * INTERVAL)  # until what it said out of its old ports is over: four intervals
 
 
 @pytest.fixture(scope="module")

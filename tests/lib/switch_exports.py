@@ -101,12 +101,10 @@ qos profile ROCE
 interface Ethernet1
    description to gpu001
    mtu 9214
-   no switchport
    service-profile ROCE
 !
 interface Ethernet2
    mtu 9214
-   no switchport
    service-profile ROCE
 !
 interface Ethernet3
@@ -142,7 +140,10 @@ def as_eos_json(text: str) -> Config:
 
 # A line of the running-config -> what stands there instead; '' for nothing.
 EOS: dict[str, tuple[str, str, str]] = {
-    "a routed port's MTU is too small": ("mtu", "   mtu 9214\n   no switchport\n", "   mtu 1500\n   no switchport\n"),
+    "a port's MTU is too small": ("mtu", "   mtu 9214\n", "   mtu 1500\n"),
+    "a routed port says no MTU": ("mtu", "   mtu 9214\n", "   no switchport\n"),
+    "the port takes the profile's trust back": ("trust", "   service-profile ROCE\n", "   service-profile ROCE\n   qos trust cos\n"),
+    "the port takes PFC back": ("pfc", "   service-profile ROCE\n", "   service-profile ROCE\n   no priority-flow-control\n"),
     "the profile does not trust the DSCP": ("trust", "   qos trust dscp\n", ""),
     "the profile trusts the VLAN tag": ("trust", "   qos trust dscp\n", "   qos trust cos\n"),
     "the port has no profile": ("trust", "   service-profile ROCE\n", ""),
@@ -396,6 +397,9 @@ ONYX: dict[str, tuple[str, str, str]] = {
     "the pool is lossy": ("headroom", "pool roce type lossless", "pool roce type lossy"),
     "the pool has another priority": ("headroom", "pool roce map switch-priority 3", "pool roce map switch-priority 4"),
     "PFC is off": ("pfc", "   dcb priority-flow-control enable force\n", ""),
+    "PFC is switched off": ("pfc", "   dcb priority-flow-control enable force\n", "   no dcb priority-flow-control enable force\n"),
+    "the port's trust is taken back": (
+        "trust", "   interface ethernet 1/1 pfc-wd\n", "   interface ethernet 1/1 pfc-wd\n   interface ethernet 1/1 no qos trust\n"),
     "PFC is on the neighbour priority": ("pfc", "control priority 3 enable", "control priority 4 enable"),
     "PFC is on one priority more": ("pfc", "control priority 3 enable", "control priority 3-4 enable"),
     "the port's PFC is off": ("pfc", "ethernet 1/1 dcb priority-flow-control mode on", "ethernet 1/1 dcb priority-flow-control mode off"),

@@ -12,20 +12,21 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ..formats.outside import json_object, mapping, rows, whole
 from ..formats.sysfs_values import is_name, token
+from ..formats.text import first_of
 from ..host.host import Host
 from ..host.threads import ask_at_once
 from .arp import mac_text
+from .devices import CLASS_NET
 
 ETHERTYPE = 0x88CC
 NEAREST_BRIDGE = bytes.fromhex("0180c200000e")  # IEEE 802.1AB, table 7-1
-END, CHASSIS, PORT, DESCRIPTION, SYSTEM, OWN = 0, 1, 2, 4, 5, 127  # kinds of TLVs
+END, CHASSIS, PORT, TIME, DESCRIPTION, SYSTEM, OWN = 0, 1, 2, 3, 4, 5, 127  # kinds of TLVs
 MAC_CHASSIS, MAC_PORT = 4, 3  # subtypes that are MACs
 VLAN_OF_PORT, FRAME_SIZE = b"\x00\x80\xc2\x01", b"\x00\x12\x0f\x04"  # IEEE 802.1 and 802.3 TLVs: PVID, maximum frame size
-PORTS, NEIGHBOURS = 32, 64
+PORTS, NEIGHBOURS, FRAMES = 32, 16, 64
 SECONDS = 5.0
 LLDPCTL = ("lldpctl", "-f", "json0")
 NOT_ASKED = "nobody listens: lldpd does not run here; railwright cabling --listen does it for once"
-_AGE = re.compile(r"([0-9]{1,6}) days?, ([0-9]{1,2}):([0-9]{2}):([0-9]{2})\Z")
 _FIELD = re.compile(r"^([A-Z][A-Za-z ]{3,20}):\.*(.*)$", re.MULTILINE)
 Row = Dict[str, Any]
 Asked = Tuple[str, int, Optional[str]]  # an HCA, its port, the interface of an Ethernet port
@@ -33,52 +34,57 @@ Asked = Tuple[str, int, Optional[str]]  # an HCA, its port, the interface of an 
 
 def observe_neighbours(host: Host, hcas: Sequence[Mapping[str, Any]], listen: float = 0.0) -> List[Row]:
     """A row for each port with a link: ``hca``, ``port``, ``netdev``, ``by`` (lldpd, heard, smpquery); of the other end ``switch`` (its
-    name), ``switch_id``, ``switch_port``, ``switch_port_name``, ``mtu`` (bytes of a frame), ``vlan``; or ``why`` nothing is known.
+    name), ``switch_id``, ``switch_port``, ``switch_port_name``, ``mtu`` (bytes of a frame), ``vlan``; or ``why`` nothing is known. Anybody
+    on the wire can say that he is a switch: where several speak, nobody is believed.
 
     ``listen``: for how many seconds, where lldpd tells nothing of a port.
     """
     ports = list(_ports(hcas))[:PORTS]
-    told = _of_lldpd(host) if any(netdev for _hca, _port, netdev in ports) else None
+    wanted = [netdev for _hca, _port, netdev in ports if netdev]
+    told = _of_lldpd(host, wanted) if wanted else None
     silent = [netdev for _hca, _port, netdev in ports if netdev is not None and netdev not in (told or {})] if listen else []
     heard = dict(zip(silent, ask_at_once(lambda netdev: _heard(host, netdev, listen), silent, len(silent)))) if silent else {}
     found = []
     for hca, port, netdev in ports:
-        row = _by_path(host, hca, port) if netdev is None else (told or {}).get(netdev) or heard.get(netdev)
+        row = _by_path(host, hca, port) if netdev is None else heard.get(netdev) or (told or {}).get(netdev)
         why = (NOT_ASKED if told is None else "lldpd has heard nobody on %s" % netdev) if row is None else ""
+        if row is None and netdev is not None and host.exists("%s/%s/bonding" % (CLASS_NET, netdev)):
+            why = "%s is a bond: the cables of its members are not judged" % netdev
         found.append(dict({"why": why}, **dict(row or {}, hca=hca, port=port, netdev=netdev)))
     return found
 
 
 def _ports(hcas: Sequence[Mapping[str, Any]]) -> Iterator[Asked]:
     for hca in hcas:
-        nowhere = (hca.get("link") or {}).get("virtual_function") or hca.get("driver") == "erdma"  # a cloud has no switch of ours
-        for port in [] if nowhere else hca.get("ports") or []:
+        for port in [] if hca.get("driver") == "erdma" else hca.get("ports") or []:  # a cloud has no switch of ours
             if port.get("state") in ("ACTIVE", "INIT") and is_name(str(hca.get("name"))) and isinstance(port.get("number"), int):
                 netdev = port.get("netdev") if port.get("link_layer") == "Ethernet" else None
                 if port.get("link_layer") == "InfiniBand" or (netdev is not None and is_name(netdev)):
                     yield str(hca["name"]), port["number"], netdev
 
 
-def _of_lldpd(host: Host) -> Optional[Dict[str, Row]]:
-    """By interface, whoever came last: an old neighbour stays for its time to live. None where lldpd does not answer."""
+def _of_lldpd(host: Host, wanted: Sequence[str]) -> Optional[Dict[str, Row]]:
+    """By interface. None where lldpd does not answer."""
     if host.which(LLDPCTL[0]) is None:
         return None
     answer = host.run(LLDPCTL, SECONDS)
     document = json_object(answer.out) if answer.ok else None
     if document is None:
         return None
-    youngest: Dict[str, Tuple[float, Row]] = {}
-    for one in [one for top in rows(document.get("lldp")) for one in rows(top.get("interface"))][:NEIGHBOURS]:
-        name, age = str(one.get("name")), _age(one.get("age"))
-        if is_name(name) and (name not in youngest or age < youngest[name][0]):
-            youngest[name] = age, _of_document(one)
-    return {name: row for name, (_age_of, row) in youngest.items()}
+    heard: Dict[str, List[Row]] = {}
+    for one in [one for top in rows(document.get("lldp")) for one in rows(top.get("interface"))]:
+        if one.get("name") in wanted and len(heard.setdefault(one["name"], [])) < NEIGHBOURS:
+            heard[one["name"]].append(_of_document(one))
+    return {name: _only(name, found) for name, found in heard.items()}
 
 
-def _age(text: Any) -> float:
-    match = _AGE.match(str(text))
-    days, hours, minutes, seconds = [int(part) for part in match.groups()] if match is not None else (999999, 0, 0, 0)
-    return float(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+def _only(netdev: str, found: Sequence[Row]) -> Row:
+    """The one who speaks. An old neighbour stays with lldpd for its time to live, two minutes as a rule."""
+    speakers = {(row["switch_id"], row["switch"], row["switch_port"]): row for row in found}
+    if len(speakers) == 1:
+        return found[0]
+    names = ["%s %s" % (switch or identity, port) for identity, switch, port in speakers]
+    return {"why": "several speak on %s: %s" % (netdev, first_of(names, 3))}
 
 
 def _of_document(one: Mapping[str, Any]) -> Row:
@@ -106,15 +112,15 @@ def _row(
 
 def _heard(host: Host, netdev: str, seconds: float) -> Row:
     try:
-        frames = host.exchange(netdev, ETHERTYPE, (), seconds, 1, lambda frame: neighbour_of(frame) is not None, NEAREST_BRIDGE)
+        frames = host.exchange(netdev, ETHERTYPE, (), seconds, FRAMES, lambda frame: neighbour_of(frame) is not None, NEAREST_BRIDGE)
     except OSError as error:
         return {"why": "cannot listen on %s: %s" % (netdev, error.strerror)}
-    found = neighbour_of(frames[0]) if frames else None
-    return found if found is not None else {"why": "no LLDP in %d s on %s" % (seconds, netdev)}
+    found = [row for row in map(neighbour_of, frames) if row is not None]
+    return _only(netdev, found) if found else {"why": "no LLDP in %d s on %s" % (seconds, netdev)}
 
 
 def neighbour_of(frame: bytes) -> Optional[Row]:
-    """Who speaks in an LLDP frame; None for what is none, or does not say both chassis and port."""
+    """Who speaks in an LLDP frame; None for what is none, for a last word (no time to live), and without a port or any name."""
     if frame[12:14] != struct.pack(">H", ETHERTYPE):
         return None
     chassis = port = name = description = mtu = vlan = None
@@ -123,6 +129,8 @@ def neighbour_of(frame: bytes) -> Optional[Row]:
             chassis = _identity(value, MAC_CHASSIS)
         elif kind == PORT:
             port = _identity(value, MAC_PORT)
+        elif kind == TIME and value == b"\0\0":
+            return None
         elif kind == SYSTEM:
             name = _text(value)
         elif kind == DESCRIPTION:
@@ -131,7 +139,7 @@ def neighbour_of(frame: bytes) -> Optional[Row]:
             mtu = struct.unpack(">H", value[4:])[0]
         elif kind == OWN and value[:4] == VLAN_OF_PORT and len(value) == 6:
             vlan = struct.unpack(">H", value[4:])[0] or None
-    return _row("heard", name, chassis, port, description, mtu, vlan) if chassis and port else None
+    return _row("heard", name, chassis, port, description, mtu, vlan) if (chassis or name) and port else None
 
 
 def _tlvs(data: bytes) -> Iterator[Tuple[int, bytes]]:

@@ -84,9 +84,10 @@ RAIL = {
     "name": NAME, "label": str, "address": maybe(ADDRESS), "mtu": int, "netdev": maybe(NAME), "hca": maybe(NAME), "port": WHOLE,
     "gid_index": WHOLE, "gid_needed": bool, "rdma_cm?": bool, "exchange?": maybe(ADDRESS),
 }
+SHORT = Text(r"[^\n]*", "a line", 1024)
 NEIGHBOUR = {
-    "hca": NAME, "port": int, "netdev": maybe(NAME), "why": str, "by?": Choice("lldpd", "heard", "smpquery"),
-    **dict.fromkeys(("switch?", "switch_id?", "switch_port?", "switch_port_name?"), TEXT), "mtu?": WHOLE, "vlan?": WHOLE,
+    "hca": NAME, "port": int, "netdev": maybe(NAME), "why": SHORT, "by?": Choice("lldpd", "heard", "smpquery"),
+    **dict.fromkeys(("switch?", "switch_id?", "switch_port?", "switch_port_name?"), maybe(SHORT)), "mtu?": WHOLE, "vlan?": WHOLE,
 }
 
 DISRUPTION = Choice(*DISRUPTIONS)

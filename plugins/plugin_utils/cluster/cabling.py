@@ -14,7 +14,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
 CHECK = "cluster.cabling"
-NAME = 256  # characters that are kept of a name
+NAME = 256  # characters that are kept of what a node says
+SHORTEST = 3  # letters of an interface's kind: eth, of ethernet
+SOUGHT = 64  # wrong cables for which it is looked up who is in their port
+PLAIN = re.compile(r"[A-Za-z0-9 _.:;/()+-]{1,100}")  # names that may stand in an inventory: Ansible fills in templates there
 LIKE = 4  # nodes at least, before the others are what one is held against
 MOST = 0.75  # of a switch's cables that are of one rail, before another rail there is odd
 _NUMBERS = re.compile(r"\d")
@@ -54,16 +57,16 @@ Cables = Mapping[str, Mapping[str, Cable]]
 
 
 def same_switch(planned: str, seen: str) -> bool:
-    """leaf4 is leaf4.example.net too: switches send either."""
+    """leaf4 is leaf4.example.net too: switches send either, and people write either."""
     one, other = planned.lower(), seen.lower()
-    return one == other or ("." not in one and other.partition(".")[0] == one)
+    return one == other or (("." not in one or "." not in other) and one.partition(".")[0] == other.partition(".")[0])
 
 
 def same_port(planned: str, seen: str) -> bool:
     """Eth1/12 is Ethernet1/12."""
     (word, number), (other, its) = (_parts(name.lower().replace(" ", "")) for name in (planned, seen))
-    return number == its and (word == other or (bool(number) and bool(word) and bool(other)
-                                                and (word.startswith(other) or other.startswith(word))))  # fmt: skip
+    short, long = sorted((word, other), key=len)
+    return number == its and (word == other or (bool(number) and len(short) >= SHORTEST and long.startswith(short)))
 
 
 def _parts(name: str) -> tuple[str, str]:
@@ -72,8 +75,32 @@ def _parts(name: str) -> tuple[str, str]:
 
 
 def planned_ends(value: Any) -> dict[str, End]:
-    """Of ``rdma_cabling``."""
-    return {str(rail): End(str(end["switch"]), str(end["port"])) for rail, end in (value or {}).items()}
+    """Of ``rdma_cabling``; lint says what has not its form."""
+    ends = value.items() if isinstance(value, Mapping) else ()
+    return {str(rail): End(str(end["switch"]), str(end["port"])) for rail, end in ends
+            if isinstance(end, Mapping) and end.keys() >= {"switch", "port"}}  # fmt: skip
+
+
+def told_apart(cables: Cables) -> dict[str, dict[str, Cable]]:
+    """The same, less names that several switches have (``sonic``, or what a maker gives all of them): those have their ids alone."""
+    owners: dict[str, set[str]] = {}
+    for cable in (cable for own in cables.values() for cable in own.values()):
+        for name in cable.switches[:-1]:
+            owners.setdefault(name, set()).add(cable.switches[-1])
+    shared = {name for name, ids in owners.items() if len(ids) > 1}
+    return {node: {rail: cable._replace(switches=cable.switches[-1:]) if set(cable.switches[:-1]) & shared else cable
+                   for rail, cable in own.items()} for node, own in cables.items()}  # fmt: skip
+
+
+def proposed(cables: Cables) -> tuple[dict[str, dict[str, End]], list[str]]:
+    """What is there as a plan, by node and rail; and the rails of which a name may not stand in an inventory."""
+    known = [(node, rail, cable.end) for node, own in told_apart(cables).items() for rail, cable in own.items() if cable.switches]
+    odd = [f"{node} {rail}" for node, rail, end in known if not all(PLAIN.fullmatch(name) for name in end)]
+    found: dict[str, dict[str, End]] = {}
+    for node, rail, end in known:
+        if f"{node} {rail}" not in odd:
+            found.setdefault(node, {})[rail] = end
+    return found, odd
 
 
 def cables_of(rails: Iterable[Mapping[str, Any]], neighbours: Iterable[Mapping[str, Any]]) -> dict[str, Cable]:
@@ -83,40 +110,52 @@ def cables_of(rails: Iterable[Mapping[str, Any]], neighbours: Iterable[Mapping[s
     for rail in rails:
         row = told.get((rail["hca"], rail["port"]))
         if row is None:
-            found[rail["name"]] = Cable(why="the rail has no port with a link" if rail["hca"] else "the rail has no device")
+            found[rail["name"]] = Cable(why="the rail's port has no link, or no cable" if rail["hca"] else "the rail has no device")
             continue
         switches, ports = (tuple(row[key][:NAME] for key in keys if isinstance(row.get(key), str) and row[key]) for keys in (
             ("switch", "switch_id"), ("switch_port", "switch_port_name")))  # fmt: skip
         ports = tuple(sorted(ports, key=lambda name: MAC.fullmatch(name) is not None))  # what people call it comes first
         known = bool(switches and ports)
-        found[rail["name"]] = Cable(switches, ports, "") if known else Cable(why=str(row.get("why") or "it does not say which port it is"))
+        why = str(row.get("why") or "it does not say which port it is")[:NAME]
+        found[rail["name"]] = Cable(switches, ports, "") if known else Cable(why=why)
     return found
 
 
 def judge_cabling(plan: Plan, cables: Cables) -> list[Verdict]:
     """One verdict for each rail that the plan names."""
-    return [_judged(node, rail, end, plan, cables) for node, ends in sorted(plan.items()) for rail, end in ends.items()]
+    seen = told_apart(cables)
+    verdicts = [_judged(node, rail, end, seen) for node, ends in sorted(plan.items()) for rail, end in ends.items()]
+    wrong = [at for at, item in enumerate(verdicts) if item.status == "fail"]
+    for at in wrong[:SOUGHT]:
+        item = verdicts[at]
+        verdicts[at] = item._replace(message=item.message + _who_is_there(item.node, item.subject, plan, seen))
+    return verdicts
 
 
-def _judged(node: str, rail: str, end: End, plan: Plan, cables: Cables) -> Verdict:
+def _judged(node: str, rail: str, end: End, cables: Cables) -> Verdict:
     where, cable = VerdictSubject(node, None, None, rail), cables.get(node, {}).get(rail, Cable())
     if not cable.switches:
         return verdict(CHECK, where, "unknown", str(end), None, f"the plan has it in {end}: {cable.why}")
     if cable.at(end):
         return verdict(CHECK, where, "pass", str(end), str(cable), f"in {end}, as planned")
-    text = f"is in {cable}, the plan says {end}"
+    return verdict(CHECK, where, "fail", str(end), str(cable), f"is in {cable}, the plan says {end}")
+
+
+def _who_is_there(node: str, rail: str, plan: Plan, cables: Cables) -> str:
+    """In the port that the plan has for this rail."""
+    end, cable = plan[node][rail], cables[node][rail]
     there = next(((other, name) for other, own in sorted(cables.items()) for name, one in own.items()
                   if (other, name) != (node, rail) and one.at(end)), None)  # fmt: skip
-    if there is not None:
-        its = plan.get(there[0], {}).get(there[1])
-        swapped = its is not None and cable.at(its)
-        text += f"; {' '.join(there)} is there" + (": the two are swapped" if swapped else "")
-    return verdict(CHECK, where, "fail", str(end), str(cable), text)
+    if there is None:
+        return ""
+    its = plan.get(there[0], {}).get(there[1])
+    return f"; {' '.join(there)} is there" + (": the two are swapped" if its is not None and cable.at(its) else "")
 
 
 def oddities(cables: Cables) -> list[str]:
     """What differs from its like where no plan says how it should be: a line each."""
-    return [*_other_plane(cables), *_same_leaf(cables)]
+    seen = told_apart(cables)
+    return [*_other_plane(seen), *_same_leaf(seen)]
 
 
 def _other_plane(cables: Cables) -> list[str]:

@@ -49,14 +49,14 @@ def validate_site(specs: Mapping[str, Spec], reach: Mapping[str, str] | None = N
 
 def _cables(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
     """A port of a switch takes one cable."""
-    taken: dict[tuple[str, str], str] = {}
+    taken: dict[tuple[str, str], tuple[str, str]] = {}
     for host in hosts:
         for rail, end in specs[host]["cabling"].items():
-            place = end["switch"], end["port"]
-            if place in taken:
-                findings.of(host).error(f"rdma_cabling.{rail}", " ".join(place), f"is where {taken[place]} is plugged too",
-                                        "a port of its own for each rail")
-            taken.setdefault(place, f"{rail} of {host}")
+            place = end["switch"].lower(), end["port"].lower()
+            name, other = taken.setdefault(place, (rail, host))
+            if (name, other) != (rail, host):  # two functions of one NIC share a port
+                findings.of(host).add("warning" if other == host else "error", f"rdma_cabling.{rail}", f"{end['switch']} {end['port']}",
+                                      f"is where {name} of {other} is plugged too", "a port of its own for each rail")
 
 
 def _names(spec: Spec) -> tuple[str, ...]:

@@ -7,19 +7,20 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import (
     Cables,
     cables_of,
     judge_cabling,
     oddities,
     planned_ends,
+    proposed,
 )
 from railwright.cli import console
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option
-from railwright.cli.session import Session, concluded, failed_headings, node_counts
+from railwright.cli.session import Session, concluded, failed_headings, node_counts, require
 from railwright.cli.verdicts import counts, show_verdicts
 from railwright.exitcodes import ExitCode, InputError
 from railwright.report.text import printable
@@ -48,16 +49,18 @@ def command(
     transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     session = Session("cabling", inventory, limit, form)
-    if output is not None and output.exists():
-        raise InputError(f"-o {output}: exists already; allowed: a new file")
+    if output is not None and (output.exists() or not output.parent.is_dir()):
+        raise InputError(f"-o {output}: {'exists already' if output.exists() else 'its directory does not exist'}; allowed: a new file")
     judged = session.judge()
     outcome = session.scan("cabling", transport, {"cabling_seconds": listen}, lambda _judged: question(listen))
+    require(outcome, lambda host: host.cabling is not None, "cables")
     plan = {name: planned_ends(spec["cabling"]) for name, spec in judged.specs.items()}
     cables = {name: {rail: cable for rail, cable in cables_of(**host.cabling).items() if rail in _rails(judged.specs[name])}
               for name, host in outcome.hosts.items() if host.cabling is not None}  # fmt: skip
     verdicts = [item._asdict() for item in judge_cabling(plan, cables)]
-    odd = [] if any(plan.values()) else oddities(cables)
-    bad = [ExitCode.FAILED] if any(item["status"] != "pass" for item in verdicts) else []
+    unplanned = {node: {rail: cable for rail, cable in own.items() if rail not in plan[node]} for node, own in cables.items()}
+    odd = oddities(unplanned)
+    bad = [ExitCode.FAILED] if any(item["status"] != "pass" and item["node"] not in session.out_of_service for item in verdicts) else []
     end = concluded(outcome, lambda host: {"cables": _document(cables.get(host.name, {}))}, lambda _nodes: {"verdicts": counts(verdicts)},
                     codes=bad)
     if output is not None:
@@ -65,7 +68,9 @@ def command(
 
     def show() -> None:
         failed_headings(outcome)
-        show_verdicts(verdicts, passes=False) if verdicts else _show(cables)
+        if verdicts:
+            show_verdicts(verdicts, passes=False)
+        _show(unplanned)
         for line in odd:
             console.say(console.styled("odd", "warn"), printable(line))
         console.say(nodes_line(node_counts(outcome)))
@@ -96,13 +101,18 @@ def _show(cables: Cables) -> None:
 
 
 def _propose(output: Path, cables: Cables) -> None:
-    """Only what a switch has said."""
+    """Only what a switch has said, and of that only what Ansible cannot take for a template."""
+    import yaml
+
     from railwright.writing import write_atomic
 
-    hosts = {node: {"rdma_cabling": {rail: cable.end._asdict() for rail, cable in own.items() if cable.switches}}
-             for node, own in sorted(cables.items())}  # fmt: skip
-    text = yaml.safe_dump({"all": {"hosts": {node: own for node, own in hosts.items() if own["rdma_cabling"]}}}, sort_keys=False)
+    ends, odd = proposed(cables)
+    hosts = {node: {"rdma_cabling": {rail: end._asdict() for rail, end in own.items()}} for node, own in sorted(ends.items())}
+    text = yaml.safe_dump({"all": {"hosts": hosts}}, sort_keys=False)
     try:
         write_atomic(output, HEAD + text, 0o644)
     except OSError as error:
         raise InputError(f"-o {output}: {error.strerror}") from error
+    if odd or not hosts:
+        console.note(f"-o {output}: left out, since a name there is none for an inventory: {first_of(odd)}" if odd
+                     else f"-o {output}: no switch has said anything, so it is empty")  # fmt: skip

@@ -74,14 +74,11 @@ def command(
     form: OutputFormat = Format.TEXT, transport: TransportOption = Transport.AUTO, nodes: Nodes = None, every: All = False,
     switch: Switches = None,
 ) -> None:  # fmt: skip
-    if name == "path" and sysroot is None and limit is None and not every:
+    if name == "path":
+        if (sysroot, limit, nodes, every) != (None, None, None, False):
+            raise InputError(USAGE)
         explain_path(words or [], inventory, switch or [], form, transport)
-    if len(words or []) > 1 or switch:
-        raise InputError(f"--switch is for explain path, not for {name}" if switch else USAGE)
-    node = words[0] if words else None
-    if name != "host" and (node is not None or every):
-        what = "--all is for explain host" if every else "explain takes one name"
-        raise InputError(f"{what}; allowed: railwright explain {node if name == 'profile' and node else name}")
+    node = _one_node(name, words or [], switch or [], every=every)
     if nodes is not None and name != "speed":
         raise InputError(f"--nodes is for explain speed, not for {name}")
     if name in ASKED:
@@ -95,6 +92,17 @@ def command(
             raise InputError("explain host takes one host of an inventory; allowed: railwright explain host NODE -i INVENTORY")
         explain_host(node, inventory, form, every=every)
     _offline(name, inventory, limit, form)
+
+
+def _one_node(name: str, words: list[str], switches: list[str], *, every: bool) -> str | None:
+    """What stands behind any other name than path. Raises InputError."""
+    if len(words) > 1 or switches:
+        raise InputError(f"--switch is for explain path, not for {name}" if switches else USAGE)
+    node = words[0] if words else None
+    if name != "host" and (node is not None or every):
+        what = "--all is for explain host" if every else "explain takes one name"
+        raise InputError(f"{what}; allowed: railwright explain {node if name == 'profile' and node else name}")
+    return node
 
 
 def _asked(

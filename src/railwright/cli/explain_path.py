@@ -12,7 +12,7 @@ from railwright.cli import console
 from railwright.cli.options import Format, Transport
 from railwright.cli.session import Session, overall, require
 from railwright.cli.switch import READABLE, WITHOUT, read_export
-from railwright.exitcodes import ExitCode, InputError
+from railwright.exitcodes import ExitCode, InputError, combine
 from railwright.inventories import Given
 
 if TYPE_CHECKING:
@@ -26,11 +26,17 @@ def explain_path(ends: list[str], inventory: Given | None, switches: list[str], 
     """Ends 0 where every hop agrees, 1 where one breaks or is unknown, 3 where a node does not answer."""
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
     from railwright.path import first_break, steps
+    from railwright.switch_hints.model import Chain
 
     if len(ends) != 2 or inventory is None:
         raise InputError(USAGE)
     places = [_place(text) for text in ends]
-    exports = dict(_export(text) for text in switches)
+    exports: dict[str, Export] = {}
+    for text in switches:
+        name, export = _export(text)
+        if name in exports:
+            raise InputError(f"--switch {text}: {name} has an export already; allowed: one of each switch")
+        exports[name] = export
     session = Session("explain", inventory, ",".join(dict.fromkeys(node for node, _rail in places)), form)
     specs = session.judge().specs
     for (node, rail), text in zip(places, ends, strict=True):
@@ -41,6 +47,10 @@ def explain_path(ends: list[str], inventory: Given | None, switches: list[str], 
     profile = site_profile(first["qos_profile"], first["qos_custom"])
     if profile is None:
         raise InputError(WITHOUT[first.fabric])
+    try:
+        Chain.of(profile)
+    except ValueError as error:
+        raise InputError(f"rdma_qos_profile {error}") from error
     facts = session.scan("facts", transport)
     seen = session.scan("cabling", transport, {"cabling_seconds": 0}, lambda _judged: _cabling())
     require(facts, lambda host: host.facts is not None, "facts")
@@ -49,10 +59,15 @@ def explain_path(ends: list[str], inventory: Given | None, switches: list[str], 
     mtu = next(rail.mtu or first.mtu for rail in first.rails if rail.name == places[0][1])
     found = steps(one, other, profile, mtu, exports)
     bad = first_break(found)
-    code = overall(facts, *([ExitCode.FAILED] if any(step.status != "pass" for step in found) else []))
+    own = [ExitCode.FAILED] if any(step.status != "pass" for step in found) else []
+    code = combine([overall(facts, *own), overall(seen)])
     document = {"profile": profile.name, "first": None if bad is None else f"{bad.place}: {bad.hop}",
                 "steps": [step._asdict() for step in found], "exit_code": int(code)}  # fmt: skip
-    console.answer(form, document, lambda: _show(found, profile.name))
+    hosts = [host for outcome in (facts, seen) for host in outcome.hosts.values()]
+    lost = {host.name: f"{host.status}: {host.message}" for host in hosts if host.status != "ok"}
+    for name, why in sorted(lost.items()):
+        console.note(f"{name}: {why}")
+    console.answer(form, document | {"lost": lost}, lambda: _show(found, profile.name))
     raise typer.Exit(code)
 
 
@@ -87,7 +102,7 @@ def _end(node: str, rail: str, facts: RunOutcome, seen: RunOutcome) -> End:
 
     told = seen.hosts[node].cabling if node in seen.hosts else None
     place: dict[str, Any] = next((row for row in (told or {}).get("rails", ()) if row["name"] == rail), {})
-    cable = cables_of(**told).get(rail, Cable()) if told else Cable()
+    cable = cables_of(**told).get(rail, Cable()) if told else Cable()  # which says that the node gave no answer
     return End(node, rail, (facts.hosts[node].facts if node in facts.hosts else None) or {}, place.get("hca"), place.get("port"), cable)
 
 

@@ -39,7 +39,6 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
         ("validate", "links, GIDs, pings, perftest; short traffic on the rails"),
         ("bench", "nccl-tests over all GPUs; the nodes are busy"),
         ("isolate", "which node, rail, path or switch is slow; busies rails"),
-        ("cabling", "is each rail in its switch port"),
         ("watch", "what nodes' agents say"),
         ("top", "rails and GPUs, live"),
     ),
@@ -59,7 +58,8 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "Tools": (
         ("nccl", "explain a variable, lint settings, judge a log"),
-        ("switch", "hints: the switch side of the QoS profile"),
+        ("switch", "hints; read exports"),
+        ("cabling", "is a rail in its port"),
         ("container", "flags for a container"),
         ("env", "make: torch and Python"),
     ),

@@ -22,6 +22,7 @@ from railwright.switch_hints.model import Chain
 __all__ = ["LIMIT", "READERS", "Checked", "Odd", "Unusable", "check", "odd_ports"]
 
 READERS: dict[str, ModuleType] = {"sonic": sonic, "nvue": nvue, "onyx": onyx, "eos": eos, "nxos": nxos}
+PORTS = 2048
 LIMIT = 32 << 20  # characters of an export: 512 ports with all their tables are 2 MB
 
 
@@ -43,10 +44,13 @@ def check(os: str, text: str, profile: QosProfile, mtu: int, names: Collection[s
         found: list[Port] = reader.ports(getattr(reader, "parse", read_json)(text, LIMIT))
     except UnreadableText as error:
         raise Unusable(f"is not {reader.KIND}: {error}") from error
-    strange = [name for name in names if name not in {port.name for port in found}]
+    if len(found) > PORTS:
+        raise Unusable(f"has {len(found)} ports, and no switch has more than {PORTS}")
+    wanted = [(name, next((port for port in found if name in (port.name, port.alias)), None)) for name in names]
+    strange = [name for name, port in wanted if port is None]
     if strange:
         raise Unusable(f"has no port {strange[0]}: is it another switch's?")
-    chosen = [port for port in found if port.name in names] if names else [port for port in found if port.up]
+    chosen = [port for _name, port in wanted if port is not None] if names else [port for port in found if port.up]
     if not chosen:
         raise Unusable("has no port that is up")
     return [_checked(reader, port, judged(port, chain, mtu)) for port in chosen]

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
+
 Block = Mapping[str, Any]  # a command -> what stands below it
 DEEPEST = 32  # spaces
 PART = re.compile(r"([0-9]{1,2})(?:-([0-9]{1,2}))?")
@@ -26,6 +28,15 @@ def indented(text: str, comment: str) -> Block:
         below: dict[str, Any] = above[-1][1].setdefault(words, {})
         above.append((depth, below))
     return found
+
+
+CHANNEL = re.compile(r"channel-group ([0-9]{1,4})(?: .{0,40})?")
+
+
+def joined(commands: Block, own: Block, channel: str) -> Block:
+    """A port that is a member of a channel has the channel's commands too, below its own. ``channel``: its head less the number."""
+    number = next((found[1] for text in own if (found := CHANNEL.fullmatch(text))), None)
+    return own if number is None else {**mapping(commands.get(f"{channel}{number}")), **own}
 
 
 def numbers(text: str, most: int) -> Iterator[int]:

@@ -8,22 +8,24 @@ aristanetworks/avd, eos_cli_config_gen. Headroom and priority groups are the pla
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json
-from railwright.switch_check.commands import Block, indented, numbers
+from railwright.switch_check.commands import Block, indented, joined, numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable
 from railwright.switch_hints.model import EOS_MAP
 
 KIND = "an EOS running-config"
-LARGEST = 9214  # bytes that a switched port takes
+LARGEST, ROUTED = 9214, 1500  # bytes that a switched port and a routed one take by themselves
 NOT_EOS = ("feature ", "vdc ", "policy-map type network-qos ", "system qos")
 MTU = re.compile(r"(?:l2 )?mtu ([0-9]{1,5})")
 INTERFACE = re.compile(r"interface (Ethernet[0-9/]{1,16})")
 DSCP_MAP = re.compile(r"qos map dscp ([0-9 ,-]{1,300}) to traffic-class ([0-7])")
 QUEUE_MAP = re.compile(r"qos map traffic-class ([0-7 ,-]{1,40}) to (?:uc-)?tx-queue ([0-7])")
 QUEUE = re.compile(r"(?:uc-)?tx-queue ([0-7])")
-NO_DROP = re.compile(r"priority-flow-control priority ([0-7]) no-drop")
+NO_DROP = re.compile(r"(no )?priority-flow-control priority ([0-7]) (no-drop|drop)")
+TRUST = ("qos trust cos", "qos trust dscp", "no qos trust")  # of a switched port by itself, and of a routed one
+PFC = ("priority-flow-control on", "priority-flow-control off", "no priority-flow-control", "no priority-flow-control on")
 MARK = re.compile(r"random-detect ecn minimum-threshold ([0-9]{1,9}) (\w{1,9}) maximum-threshold ([0-9]{1,9}) (\w{1,9})(?: .{0,80})?")
 SIZES = {"bytes": 1, "kbytes": 1000, "mbytes": 1000000, "segments": 208}
 
@@ -40,10 +42,11 @@ def ports(document: Any) -> list[Port]:
     commands = _commands(document)
     if any(text.startswith(NOT_EOS) for text in commands):
         raise Unusable(f"is not {KIND}: it has commands of NX-OS")
-    found = [(name[1], below) for text, below in commands.items() if (name := INTERFACE.fullmatch(text))]
+    found = [(name[1], mapping(below)) for text, below in commands.items() if (name := INTERFACE.fullmatch(text))]
     if not found:
         raise Unusable(f"is not {KIND}: it has no interface Ethernet")
-    return [_port(commands, name, below) for name, below in found]
+    maps = _maps(commands)
+    return [_port(commands, maps, name, joined(commands, below, "interface Port-Channel")) for name, below in found]
 
 
 def _commands(document: Any) -> Block:
@@ -53,9 +56,15 @@ def _commands(document: Any) -> Block:
     return {" ".join(str(text).split()): _commands(below) for text, below in rows.items() if text not in ("comments", "header")}
 
 
-def _port(commands: Block, name: str, own: Block) -> Port:
-    profiles = [mapping(commands.get(f"qos profile {text.partition(' ')[2]}")) for text in own if text.startswith("service-profile ")]
-    lines = {text: below for block in (*profiles, own) for text, below in block.items()}  # the port's own words lie over its profile's
+class Maps(NamedTuple):
+    """The switch's own, for all ports."""
+
+    classes: dict[int, int]
+    queues: dict[int, int]
+    watched: bool
+
+
+def _maps(commands: Block) -> Maps:
     classes = {dscp: EOS_MAP[dscp >> 3] for dscp in range(64)}
     queues = {number: number for number in range(8)}
     for text in commands:
@@ -63,25 +72,37 @@ def _port(commands: Block, name: str, own: Block) -> Port:
             classes |= dict.fromkeys(numbers(found[1], 63), int(found[2]))
         elif found := QUEUE_MAP.fullmatch(text):
             queues |= dict.fromkeys(numbers(found[1], 7), int(found[2]))
-    no_drop = frozenset(int(found[1]) for text in lines if (found := NO_DROP.fullmatch(text)))
-    paused = no_drop if "priority-flow-control on" in lines else frozenset()
+    return Maps(classes, queues, any(text.startswith("priority-flow-control pause watchdog default timeout ") for text in commands))
+
+
+def _port(commands: Block, maps: Maps, name: str, own: Block) -> Port:
+    profiles = [mapping(commands.get(f"qos profile {text.partition(' ')[2]}")) for text in own if text.startswith("service-profile ")]
+    lines = [text for block in (*profiles, own) for text in block]  # the port's own words come after its profile's, and the last one counts
+    trust = next((text for text in reversed(lines) if text in TRUST), TRUST[1] if "no switchport" in own else TRUST[0])
+    no_drop: set[int] = set()
+    for text in lines:
+        if found := NO_DROP.fullmatch(text):
+            (no_drop.discard if found[1] or found[3] == "drop" else no_drop.add)(int(found[2]))
+    on = next((text for text in reversed(lines) if text in PFC), "") == PFC[0]
+    paused = frozenset(no_drop if on else ())
     rows: dict[int, dict[str, Any]] = {}
     for block in (*profiles, own):
         for text, below in block.items():
             if found := QUEUE.fullmatch(text):
                 rows.setdefault(int(found[1]), {}).update(below)
-    watched = any(text.startswith("priority-flow-control pause watchdog default timeout ") for text in commands)
     return Port(
-        name, "shutdown" not in own, _mtu(own), "qos trust dscp" in lines, classes, queues, None, None, paused,
-        {number: queues[number] for number in paused}, paused if watched else frozenset(),
+        name, "shutdown" not in own, _mtu(commands, own), trust == TRUST[1], maps.classes, maps.queues, None, None, paused,
+        {number: maps.queues[number] for number in paused}, paused if maps.watched else frozenset(),
         {number: _marking(row) for number, row in rows.items()}, {number: _schedule(rows.get(number, {})) for number in range(8)},
     )  # fmt: skip
 
 
-def _mtu(own: Block) -> int | None:
-    """A switched port takes jumbo frames as it is."""
+def _mtu(commands: Block, own: Block) -> int | None:
+    """A switched port takes jumbo frames as it is, a routed one what Ethernet takes, unless the switch has another default."""
     said = next((found[1] for text in own if (found := MTU.fullmatch(text))), None)
-    return int(said) if said is not None else None if "no switchport" in own else LARGEST
+    if said is not None or "no switchport" not in own:
+        return LARGEST if said is None else int(said)
+    return None if "interface defaults" in commands else ROUTED
 
 
 def _marking(row: Block) -> Marking:

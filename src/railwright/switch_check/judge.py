@@ -126,7 +126,7 @@ def _share(port: Port, queue: int) -> int | None:
     """Percent of the weights of the queues that are not strict."""
     rows = {number: row.weight for number, row in (port.schedule or {}).items() if not row.strict}
     total, own = sum(weight for weight in rows.values() if weight), rows.get(queue)
-    return None if not own or None in rows.values() else round(100 * own / total)
+    return None if not own or any(weight is None or weight <= 0 for weight in rows.values()) else round(100 * own / total)
 
 
 LIKE = 4  # ports at least, before the others are what one is held against

@@ -46,3 +46,4 @@ class Port(NamedTuple):
     schedule: Mapping[int, Schedule] | None  # by queue
     speed: int | None = None  # Mb/s
     fec: str | None = None
+    alias: str | None = None  # what it is called by LLDP, where that is another name

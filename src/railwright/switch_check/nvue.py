@@ -23,7 +23,7 @@ ROCE_SCHEDULE = {0: Schedule(strict=False, weight=50), 3: Schedule(strict=False,
 ROCE_MARKING = {0: Marking(ecn=True, low=150000, high=1500000, percent=100), 3: Marking(ecn=True, low=150000, high=1500000, percent=100)}
 ON = ("on", "enable", "enabled", True)
 RANGE = re.compile(r"([a-z]+)([0-9]{1,4})(?:-([0-9]{1,4}))?(s[0-9](?:-[0-9])?)?")
-NUMBERS = re.compile(r"[0-9](?:-[0-9])?(?:,[0-9](?:-[0-9])?)*")
+NUMBERS = re.compile(r"[0-7](?:-[0-7])?")
 
 
 def ports(document: Any) -> list[Port]:
@@ -98,9 +98,9 @@ def _numbered(rows: Any, field: str) -> Iterator[tuple[int, int]]:
 
 def _numbers(value: Any) -> frozenset[int]:
     """A list, a mapping by number, or ``3,4`` and ``3-4``."""
-    texts = [str(item) for item in value] if isinstance(value, (list, dict)) else str(value).replace(" ", "").split(",")
+    texts = [str(item) for item in value] if isinstance(value, (list, dict)) else [str(value)]
     found: set[int] = set()
-    for text in texts:
+    for text in ",".join(texts).replace(" ", "").split(","):
         if NUMBERS.fullmatch(text):
             low, _dash, high = text.partition("-")
             found |= set(range(int(low), int(high or low) + 1))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, whole
-from railwright.switch_check.commands import Block, indented, numbers
+from railwright.switch_check.commands import Block, indented, joined, numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable
 
 KIND = "an NX-OS running-config"
@@ -43,7 +43,7 @@ def ports(document: Any) -> list[Port]:
     found = [(name[1], mapping(below)) for text, below in commands.items() if (name := INTERFACE.fullmatch(text))]
     if not found:
         raise Unusable(f"is not {KIND}: it has no interface Ethernet")
-    return [_port(commands, name, below) for name, below in found]
+    return [_port(commands, name, joined(commands, below, "interface port-channel")) for name, below in found]
 
 
 def _policy(commands: Block, own: Block, kind: str, way: str = "") -> Block:
@@ -62,7 +62,7 @@ def _port(commands: Block, name: str, own: Block) -> Port:
               for word in below if (cos := PAUSE.fullmatch(word))}  # fmt: skip
     rows = _policy(commands, own, "queuing", "output ").items()
     queues = {int(of[1] or 0): below for text, below in rows if (of := QUEUE.fullmatch(text))}
-    on = "priority-flow-control mode on" in own  # auto asks DCBX, and the hosts' DCBX is off
+    on = any(text.startswith("priority-flow-control mode on") for text in own)  # auto asks DCBX, and the hosts' DCBX is off
     paused = frozenset(groups.values()) if on else frozenset()
     mtu = next((whole(text.removeprefix("mtu ")) for text in own if text.startswith("mtu ")), MTU)
     return Port(
@@ -97,7 +97,7 @@ def _marking(below: Block) -> Marking:
     for text in below:
         if (found := MARK.fullmatch(text)) and found[2] in SIZES and found[4] in SIZES:
             return Marking("ecn" in found[5].split(), int(found[1]) * SIZES[found[2]], int(found[3]) * SIZES[found[4]])
-    return Marking(ecn=False)
+    return Marking(ecn=any(text.startswith("random-detect ") and text.endswith(" ecn") for text in below))
 
 
 def _schedule(below: Block) -> Schedule:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import list_or_empty
 from railwright.switch_check.commands import numbers
@@ -21,17 +21,20 @@ KB = 1000
 INTERFACE = re.compile(r"interface ethernet ([0-9]{1,3}/[0-9/]{1,8})(?:-([0-9]{1,3}/[0-9/]{1,8}))?(?: (.{1,200}))?")
 WORDS: Mapping[str, re.Pattern[str]] = {
     "mtu": re.compile(r"mtu ([0-9]{1,5})(?: force)?"),
-    "trust": re.compile(r"qos trust (\w{2,8})"),
+    "trust": re.compile(r"(?:no )?qos trust ?(\w{2,8})?"),
     "dscp": re.compile(r"qos map dscp ([0-9 ,-]{1,200}) to switch-priority ([0-7])"),
     "bind": re.compile(r"traffic-class ([0-7]) bind switch-priority ([0-7 ,-]{1,40})"),
     "ecn": re.compile(r"traffic-class ([0-7]) congestion-control ecn minimum-absolute ([0-9]{1,7}) maximum-absolute ([0-9]{1,7})"),
     "share": re.compile(r"traffic-class ([0-7]) dcb ets (strict|wrr)(?: ([0-9]{1,3}))?"),
-    "pfc": re.compile(r"dcb priority-flow-control mode (on|off|auto)(?: force)?"),
+    "pfc": re.compile(r"(?:no )?dcb priority-flow-control mode ?(on|off|auto)?(?: force)?"),
     "speed": re.compile(r"speed ([0-9]{1,3})G?(?: .*)?"),
     "fec": re.compile(r"fec-override (\S{1,20})(?: .*)?"),
 }
 POOL = re.compile(r"traffic pool (\S{1,64}) (?:type (lossless|lossy)|map switch-priority ([0-7 ,-]{1,40})|memory .{1,20})")
-PRIORITY = re.compile(r"dcb priority-flow-control priority ([0-7 ,-]{1,40}) enable")
+PRIORITY = re.compile(r"(no )?dcb priority-flow-control priority ([0-7 ,-]{1,40}) enable")
+ENABLE = ("dcb priority-flow-control enable", "no dcb priority-flow-control enable")
+MOST = 200_000  # commands, each for each interface of its range
+DOWN = ("shutdown", "no shutdown")
 ROCE_DSCP = {26: 3, 48: 6}
 ROCE_MARK = Marking(ecn=True, low=150 * KB, high=1500 * KB)
 
@@ -54,13 +57,41 @@ def ports(document: Any) -> list[Port]:
     """Every Ethernet interface that a command names. Raises Unusable."""
     commands = [str(text) for text in list_or_empty(document)]
     own: dict[str, list[str]] = {}
+    others, many = [], 0
     for text in commands:
-        if head := INTERFACE.fullmatch(text):
-            for name in _range(head[1], head[2]):
-                own.setdefault(name, []).extend([head[3]] if head[3] else [])
+        head = INTERFACE.fullmatch(text)
+        if head is None:
+            others.append(text)
+            continue
+        names = _range(head[1], head[2])
+        many += len(names)
+        if many > MOST:
+            raise Unusable(f"is not {KIND}: more than {MOST} commands of interfaces")
+        for name in names:
+            own.setdefault(name, []).extend([head[3]] if head[3] else [])
     if not own:
         raise Unusable(f"is not {KIND}: it has no interface ethernet")
-    return [_port(commands, name, lines) for name, lines in own.items()]
+    switch = Switch("roce lossless" in others, _enabled(others), _lossless(others))
+    return [_port(switch, name, lines) for name, lines in own.items()]
+
+
+class Switch(NamedTuple):
+    """What holds for all ports. ``pfc``: the priorities that have it, None where it is off, and where nothing is said of it ``()``."""
+
+    roce: bool
+    pfc: frozenset[int] | tuple[()] | None
+    lossless: frozenset[int]
+
+
+def _enabled(commands: list[str]) -> frozenset[int] | tuple[()] | None:
+    said = [text.removesuffix(" force") for text in commands if text.removesuffix(" force") in ENABLE]
+    if said and said[-1] == ENABLE[1]:
+        return None
+    rows = [found for text in commands if (found := PRIORITY.fullmatch(text))]
+    on: set[int] = set()
+    for found in rows:
+        (on.difference_update if found[1] else on.update)(numbers(found[2], 7))
+    return frozenset(on) if said else ()
 
 
 def _range(first: str, last: str | None) -> list[str]:
@@ -69,28 +100,29 @@ def _range(first: str, last: str | None) -> list[str]:
     return [f"{slot}/{number}" for number in range(int(begin), min(int(end), 256) + 1)] if begin.isdigit() and end.isdigit() else [first]
 
 
-def _port(commands: list[str], name: str, lines: list[str]) -> Port:
+def _port(switch: Switch, name: str, lines: list[str]) -> Port:
     said = {kind: [found for text in lines if (found := pattern.fullmatch(text))] for kind, pattern in WORDS.items()}
-    roce = "roce lossless" in commands
+    roce = switch.roce
     classes = {dscp: dscp >> 3 for dscp in range(64)} | (ROCE_DSCP if roce else {})
     for found in said["dscp"]:
         classes |= dict.fromkeys(numbers(found[1], 63), int(found[2]))
     queues = {number: number for number in range(8)}
     for found in said["bind"]:
         queues |= dict.fromkeys(numbers(found[2], 7), int(found[1]))
-    enabled = {number for text in commands if (found := PRIORITY.fullmatch(text)) for number in numbers(found[1], 7)}
-    on = "dcb priority-flow-control enable" in {text.removesuffix(" force") for text in commands} and _last(said["pfc"]) == "on"
-    paused = frozenset(enabled if on else {3} if roce else ())
+    mode = (_last(said["pfc"]) or "off") if said["pfc"] else "on" if roce and not switch.pfc else "off"
+    paused = frozenset() if mode != "on" or switch.pfc is None else frozenset(switch.pfc or ({3} if roce else ()))
     marking = {3: ROCE_MARK} if roce else {}
     marking |= {int(found[1]): Marking(True, int(found[2]) * KB, int(found[3]) * KB) for found in said["ecn"]}
     schedule = {number: Schedule(roce and number == ROCE_DSCP[48]) for number in range(8)}
     schedule |= {int(found[1]): Schedule(found[2] == "strict", int(found[3]) if found[3] else None) for found in said["share"]}
-    mtu, speed, trust = _last(said["mtu"]), _last(said["speed"]), _last(said["trust"]) or ("L3" if roce else "L2")
+    mtu, speed = _last(said["mtu"]), _last(said["speed"])
+    trust = _last(said["trust"]) if said["trust"] else "L3" if roce else None  # by itself it trusts L2
+    up = [text for text in lines if text in DOWN][-1:] != [DOWN[0]]
     return Port(
-        name, "shutdown" not in lines, MTU if mtu is None else int(mtu), trust in ("L3", "both"), classes, queues,
-        {number: number for number in range(8)}, frozenset({3} if roce else set()) | _lossless(commands), paused,
+        name, up, MTU if mtu is None else int(mtu), trust in ("L3", "both"), classes, queues,
+        {number: number for number in range(8)}, frozenset({3} if roce else set()) | switch.lossless, paused,
         {number: queues[number] for number in paused}, paused if "pfc-wd" in lines else frozenset(), marking, schedule,
-        None if speed is None else int(speed) * 1000, _last(said["fec"]),
+        None if speed is None else int(speed) * 1000, _last(said["fec"]), f"Eth{name}",
     )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def _port(tables: Mapping[str, Table], name: str, row: Mapping[str, Any]) -> Por
         _numbers(qos.get("pfc_enable")), named.get("pauses", {}), software if watchdog else frozenset(),
         {number: _marking(tables, queue) for number, queue in queues.items()},
         {number: found for number, queue in queues.items() if (found := _schedule(tables, queue)) is not None},
-        _whole(row.get("speed")), None if row.get("fec") is None else str(row["fec"]),
+        _whole(row.get("speed")), None if row.get("fec") is None else str(row["fec"]), str(row.get("alias") or name),
     )  # fmt: skip
 
 

@@ -15,6 +15,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling im
     cables_of,
     judge_cabling,
     oddities,
+    planned_ends,
+    proposed,
     same_port,
     same_switch,
 )
@@ -76,16 +78,37 @@ def test_silence_is_unknown(why: str) -> None:
 
 @pytest.mark.parametrize(("planned", "seen", "same"), [
     ("leaf4", "leaf4", True), ("leaf4", "LEAF4.example.net", True), ("leaf4", "leaf40", False), ("leaf4.a", "leaf4.b", False),
-    ("leaf4.a.net", "leaf4", False)])
+    ("leaf4.a.net", "leaf4", True)])
 def test_names_of_switches(planned: str, seen: str, *, same: bool) -> None:
     assert same_switch(planned, seen) is same
 
 
 @pytest.mark.parametrize(("planned", "seen", "same"), [
     ("Ethernet1/12", "Eth1/12", True), ("Eth 1/12", "ethernet1/12", True), ("Ethernet1", "Ethernet12", False), ("swp1", "swp1", True),
-    ("swp1", "Ethernet1", False), ("17", "17", True), ("1", "Ethernet1", False), ("mgmt", "m", False)])
+    ("swp1", "Ethernet1", False), ("17", "17", True), ("1", "Ethernet1", False), ("mgmt", "m", False), ("E1", "Ethernet1", False)])
 def test_names_of_ports(planned: str, seen: str, *, same: bool) -> None:
     assert same_port(planned, seen) is same
+
+
+def test_a_name_that_several_switches_have_is_nobodys() -> None:
+    """Unmanaged InfiniBand switches all have their maker's; then only the id counts."""
+    there = {node: {"rail0": Cable(("Quantum", f"0x{at}"), ("7",), "")} for at, node in enumerate(NODES)}
+    found = judged({node: {"rail0": End("Quantum", "7")} for node in NODES}, there)
+    assert {item.status for item in found.values()} == {"fail"}
+    assert judged({node: {"rail0": End(f"0x{at}", "7")} for at, node in enumerate(NODES)}, there) == {}
+    ends, odd = proposed(there)
+    assert (ends["node3"]["rail0"], odd) == (End("0x3", "7"), [])
+
+
+def test_a_template_is_proposed_to_nobody() -> None:
+    there = {"node1": {"rail0": Cable(("{{ lookup('pipe','id') }}", "aa"), ("Ethernet1",), "")},
+             "node2": {"rail0": Cable(("leaf1", "bb"), ("Ethernet2",), "")}}
+    assert proposed(there) == ({"node2": {"rail0": End("leaf1", "Ethernet2")}}, ["node1 rail0"])
+
+
+@pytest.mark.parametrize("value", [None, [], "leaf1", {"rail0": "leaf1"}, {"rail0": {"switch": "leaf1"}}, {"rail0": []}])
+def test_a_plan_of_another_form_is_none(value: Any) -> None:
+    assert planned_ends(value) == {}
 
 
 def test_the_description_counts_as_the_ports_name() -> None:
@@ -110,8 +133,8 @@ RAIL = {"name": "rail0", "hca": "mlx5_0", "port": 1}
 
 
 @pytest.mark.parametrize(("row", "why"), [
-    ({**NEIGHBOUR, "switch": None, "switch_id": None}, "it does not say which port it is"), ({**NEIGHBOUR, "hca": ["x"]}, "no port"),
-    ({**NEIGHBOUR, "port": "1"}, "no port"), ({"why": 7}, "no port"), ({**NEIGHBOUR, "switch_port": 7, "why": "x"}, "x")])
+    ({**NEIGHBOUR, "switch": None, "switch_id": None}, "it does not say which port it is"), ({**NEIGHBOUR, "hca": ["x"]}, "no cable"),
+    ({**NEIGHBOUR, "port": "1"}, "no cable"), ({"why": 7}, "no cable"), ({**NEIGHBOUR, "switch_port": 7, "why": "x"}, "x")])
 def test_what_a_node_says_is_held_to_its_form(row: dict[str, Any], why: str) -> None:
     cable = cables_of([RAIL], [row])["rail0"]
     assert not cable.switches

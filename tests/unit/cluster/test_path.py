@@ -104,6 +104,15 @@ def test_a_broken_port_is_where_the_path_breaks(what: str) -> None:
     assert (found[0].place, found[0].hop) == ("leaf1 etp1", hop)
 
 
+@pytest.mark.parametrize("part", [{"trust": 5}, {"pfc": ["a", 1]}, {"dscp_priority": [[26]]}, {"ecn": {}}, {"cnp": "x"}, {"rdma_cm": []}])
+def test_a_lying_node_breaks_no_path(part: dict[str, Any]) -> None:
+    facts = facts_of("roce8-bond")
+    nic = facts["qos"]["nics"][0]
+    nic.update(part)
+    found = steps(End("n1", "rail0", facts, nic["hca"], nic["port"], CABLE), End("n2", "rail0", {}, None, None, CABLE), profile(), 9000, {})
+    assert {step.status for step in found if step.place == "n1 rail0"} <= {"unknown", "fail", "pass"}
+
+
 def test_what_nobody_read_is_unknown() -> None:
     words = {step.hop: step.found for step in path(None, Cable(("leaf2",), ("Ethernet0",), "")) if step.status == "unknown"}
     assert words["spine"] == "not read"

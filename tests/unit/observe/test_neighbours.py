@@ -59,12 +59,23 @@ def test_what_lldpd_has_heard(tmp_path: Path) -> None:
         {"hca": "mlx5_1", "port": 1, "netdev": "eth2", "why": "lldpd has heard nobody on eth2"}]  # fmt: skip
 
 
-@pytest.mark.parametrize("first", [True, False])
-def test_of_two_neighbours_the_one_that_came_last_counts(tmp_path: Path, *, first: bool) -> None:
-    """A cable was moved, and the old neighbour's time to live is not over."""
+def test_where_several_speak_nobody_is_believed(tmp_path: Path) -> None:
+    """Anybody on the wire can say that he is a switch; and a neighbour of before stays for its time to live."""
     rows = [told("eth1", "Ethernet12", "3 days, 01:00:58"), told("eth1", "Ethernet48", "0 day, 00:00:01", "leaf9")]
-    (found,) = observe_neighbours(tree(tmp_path, lldpd(*(rows if first else rows[::-1]))), [hca("mlx5_0", "eth1")])
-    assert (found["switch"], found["switch_port"]) == ("leaf9", "Ethernet48")
+    (found,) = observe_neighbours(tree(tmp_path, lldpd(*rows)), [hca("mlx5_0", "eth1")])
+    assert found == {"hca": "mlx5_0", "port": 1, "netdev": "eth1", "why": "several speak on eth1: leaf4 Ethernet12, leaf9 Ethernet48"}
+
+
+def test_the_same_speaker_twice_is_one_and_other_interfaces_take_no_room(tmp_path: Path) -> None:
+    rows = [told("mgmt", f"Ethernet{at}", "0 day, 00:00:01") for at in range(80)] + [told("eth1", "Ethernet12", "0 day, 00:00:03")] * 2
+    (found,) = observe_neighbours(tree(tmp_path, lldpd(*rows)), [hca("mlx5_0", "eth1")])
+    assert (found["switch"], found["switch_port"]) == ("leaf4", "Ethernet12")
+
+
+def test_a_bonds_members_have_the_cables(tmp_path: Path) -> None:
+    (tmp_path / "sys/class/net/bond0/bonding").mkdir(parents=True)
+    (found,) = observe_neighbours(tree(tmp_path, {}), [hca("mlx5_bond_0", "bond0")])
+    assert found["why"] == "bond0 is a bond: the cables of its members are not judged"
 
 
 def test_without_lldpd_nobody_listens_unless_asked(tmp_path: Path) -> None:
@@ -135,8 +146,11 @@ def test_what_we_hear_ourselves(tmp_path: Path) -> None:
     (found,) = observe_neighbours(host, [hca("mlx5_0", "eth1")], 65)
     assert found == {"hca": "mlx5_0", "port": 1, "netdev": "eth1", "by": "heard", "switch": "leaf9.example", "why": "", "mtu": 9216,
                      "switch_id": "aa:bb:cc:dd:ee:ff", "switch_port": "Ethernet48", "switch_port_name": "to node17", "vlan": 100}
-    host.frames = ()
+    last_word = FRAME.replace(tlv(3, struct.pack(">H", 120)), tlv(3, b"\0\0"))
+    host.frames = (last_word,)
     assert observe_neighbours(host, [hca("mlx5_0", "eth1")], 65)[0]["why"] == "no LLDP in 65 s on eth1"
+    host.frames = (FRAME, FRAME, FRAME.replace(b"Ethernet48", b"Ethernet49"))
+    assert observe_neighbours(host, [hca("mlx5_0", "eth1")], 65)[0]["why"].startswith("several speak on eth1: leaf9.example Ethernet48, ")
     host.refuses = True
     assert observe_neighbours(host, [hca("mlx5_0", "eth1")], 65)[0]["why"] == "cannot listen on eth1: Operation not permitted"
 
@@ -162,4 +176,4 @@ def test_the_question_of_the_verb_finds_the_rails_too(tmp_path: Path) -> None:
     lambda cut: FRAME[: cut[0]] + cut[1])))
 def test_any_frame_is_a_neighbour_or_none(frame: bytes) -> None:
     found = neighbour_of(frame)
-    assert found is None or (found["switch_id"] and found["switch_port"])
+    assert found is None or ((found["switch_id"] or found["switch"]) and found["switch_port"])

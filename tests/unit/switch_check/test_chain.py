@@ -141,6 +141,27 @@ def test_roce_lossless_of_onyx_is_a_good_chain() -> None:
     text = "roce lossless\ninterface ethernet 1/1\n   mtu 9216 force\n   pfc-wd\nexit\ninterface ethernet 1/2 shutdown\n"
     assert {one.port: [hop.hop for hop in one.hops if hop.status != "pass"] for one in text_of("onyx", text).values()} == {"1/1": []}
     assert failing(text_of("onyx", text.replace("roce lossless", "roce"))["1/1"])[0] == "trust"
+    off = text.replace("   pfc-wd\n", "   pfc-wd\n   dcb priority-flow-control mode off force\n")
+    assert failing(text_of("onyx", off)["1/1"]) == ["pfc", "pause"]
+
+
+def test_common_forms_of_nxos_and_members_of_a_channel() -> None:
+    text = switch_exports.nxos().replace("priority-flow-control mode on\n", "priority-flow-control mode on send-tlv\n")
+    text = re.sub(r"random-detect minimum.*ecn", "random-detect threshold burst-optimized ecn", text)
+    assert {one.port: failing(one) for one in text_of("nxos", text).values()} == {"Ethernet1/1": [], "Ethernet1/2": []}
+    eos_text = switch_exports.eos().replace("interface Ethernet2\n   mtu 9214\n   service-profile ROCE\n", (
+        "interface Port-Channel7\n   mtu 9214\n   service-profile ROCE\n!\ninterface Ethernet2\n   channel-group 7 mode active\n"))
+    assert failing(text_of("eos", eos_text)["Ethernet2"]) == []
+
+
+def test_a_port_is_found_by_the_name_that_lldp_has() -> None:
+    assert [one.port for one in check("sonic", json.dumps(switch_exports.sonic()), profile(), 9000, ["etp1"])] == ["Ethernet0"]
+    assert [one.port for one in check("onyx", switch_exports.onyx(), profile(), 9000, ["Eth1/2"])] == ["1/2"]
+
+
+def test_more_ports_than_a_switch_has_are_refused() -> None:
+    with pytest.raises(Unusable, match="no switch has more than 2048"):
+        text_of("eos", "".join(f"interface Ethernet{at}\n" for at in range(3000)))
 
 
 @pytest.mark.parametrize(("os", "comment", "port"), [("eos", "!", "Ethernet1"), ("nxos", "!", "Ethernet1/1"), ("onyx", "##", "1/1")])
