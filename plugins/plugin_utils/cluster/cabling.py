@@ -116,8 +116,8 @@ def cables_of(rails: Iterable[Mapping[str, Any]], neighbours: Iterable[Mapping[s
             ("switch", "switch_id"), ("switch_port", "switch_port_name")))  # fmt: skip
         ports = tuple(sorted(ports, key=lambda name: MAC.fullmatch(name) is not None))  # what people call it comes first
         known = bool(switches and ports)
-        why = str(row.get("why") or "it does not say which port it is")[:NAME]
-        found[rail["name"]] = Cable(switches, ports, "") if known else Cable(why=why)
+        why = str(row.get("why") or "it does not say which port it is")
+        found[rail["name"]] = Cable(switches, ports, "") if known else Cable(why=why[:NAME])
     return found
 
 
