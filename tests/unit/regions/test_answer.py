@@ -162,7 +162,7 @@ def test_an_ansible_that_does_not_begin_is_quoted() -> None:
 
 
 def test_who_interrupts_waits_for_no_worker() -> None:
-    stop = Stop()
+    stop, before = Stop(), set(children(os.getpid()))  # other tests leave some that nobody waits for
     running = Running(REGION, [sys.executable, "-c", "import time; time.sleep(60)"], b"job\n", Collector(), stop)
     running.thread.start()
     time.sleep(0.5)
@@ -170,4 +170,4 @@ def test_who_interrupts_waits_for_no_worker() -> None:
     running.thread.join(20)
     assert not running.thread.is_alive()
     assert told(running.outcome(alone=False, joint=False).hosts) == gone("was interrupted")
-    assert children(os.getpid()) == []
+    assert set(children(os.getpid())) <= before
