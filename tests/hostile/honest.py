@@ -150,6 +150,9 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_bench:ddp.collect": {**SAID, "collected": COLLECTED, "counters": [VERDICT], "traffic": [TRAFFIC]},
     "rdma_drain:*": {**SAID, "drains": [DRAIN]},  # the nodes that are asked for: connection/liar.py
     "rdma_check:drift": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {}, "notes": []},
+    "rdma_check:cabling": {**SAID, "cabling": {"rails": [RAIL], "neighbours": [
+        {"hca": "rxe0", "port": 1, "netdev": "eth1", "why": "", "by": "lldpd", "switch": "leaf1", "switch_id": "aa:bb:cc:dd:ee:ff",
+         "switch_port": "Ethernet12", "switch_port_name": "etp4", "mtu": 9216, "vlan": 100}]}},
     "rdma_check:check": {**SAID, "verdicts": [VERDICT], "overview": {"node": "Debian GNU/Linux 12 (bookworm)", "HCAs": "1 (rdma_rxe)"}},
     "rdma_check:agent": {**SAID, "agent": {
         "mode": "drain", "word": "refuse", "age": 14.0, "reason": "gpu.xid GPU 0000:1b:00.0: Xid 79", "trouble": "", "text": ["n: 1 open"],

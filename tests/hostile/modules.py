@@ -12,7 +12,7 @@ MODES: dict[str, dict[str, dict[str, Any]]] = {
         "ddp.inspect": {}, "ddp.start": {}, "ddp.stop": {}, "ddp.collect": {}, "ddp.poll": {"age": 20}, "nccl_tests.probe": {},
         "nccl_tests.inspect": {"directory": "/opt/nccl-tests"}, "nccl_tests.poll": {}, "nccl_tests.stop": {}, "nccl_tests.collect": {},
     },
-    "rdma_check": {"verdicts": {}, "drift": {}},
+    "rdma_check": {"verdicts": {}, "drift": {}, "cabling": {"seconds": 65}},
     "rdma_drain": {"inspect": {"alone": True}},
     "rdma_facts": {"facts": {}, "ranks": {"process": "python3"}},
     "rdma_measure": {"ping": {"schedule": {"peers": {}, "rounds": []}, "check": "checked"}, "gpudirect": {"check": "checked"},

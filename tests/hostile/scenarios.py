@@ -63,6 +63,7 @@ SCENARIOS = (
     Scenario("facts", "facts"),
     Scenario("drift", "drift"),
     Scenario("diagnose", "diagnose", {"diagnose_process": "python3"}),
+    Scenario("cabling", "cabling"),
     Scenario("part_health", "part_health"),
     Scenario("scheduler_state", "scheduler_state", SLURM, joint=True),
     Scenario("explain", "explain"),
@@ -115,6 +116,7 @@ def answers(scenario: Scenario, texts: dict[str, str]) -> dict[str, str]:
 ASKS = {
     "facts": "rdma_facts:facts",
     "diagnose": "rdma_facts:ranks",
+    "cabling": "rdma_check:cabling",
     "part_health": "rdma_measure:health",
     "scheduler_state": "rdma_drain:inspect",
     "nccl_tests_programs":
