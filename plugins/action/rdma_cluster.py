@@ -11,7 +11,6 @@ from typing import Any
 
 from ansible.errors import AnsibleActionFail
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import pairs
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import peers_of
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
@@ -60,7 +59,7 @@ class ActionModule(StepAction):
             return result
         cluster = judge_cluster(views, [node for node in everybody if node not in views])
         cluster.extend(judge_cabling({node: planned_ends(variable_of(variables, node, "rdma_cabling")) for node in everybody}, {
-            node: cables_of(view["rails"], rows(mapping(view["facts"].get("health")).get("neighbours"))) for node, view in views.items()}))
+            node: cables_of(view["rails"], view["neighbours"]) for node, view in views.items()}))
         pings = pinged(variables, list(views), options["ping"])
         cluster.extend(judge_reach(views, pings))
         result["reachability"] = reachability(views, pings)

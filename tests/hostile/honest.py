@@ -48,6 +48,8 @@ ROLLBACK = {
 }
 RUNS = [{"run": "r1", "points": ["r1"], "when": 1700000000.0, "state": "applied", "files": 1, "values": 0, "commands": 0, "packages": [],
          "packages_assumed": False, "undid": []}]
+NEIGHBOUR = {"hca": "rxe0", "port": 1, "netdev": "eth1", "why": "", "by": "lldpd", "switch": "leaf1", "switch_id": "aa:bb:cc:dd:ee:ff",
+             "switch_port": "Ethernet12", "switch_port_name": "etp4", "mtu": 9216, "vlan": 100}
 RAIL = {"name": "rail0", "label": "rail0 (eth1)", "address": "198.18.0.1", "mtu": 9000, "netdev": "eth1", "hca": "rxe0", "port": 1,
         "gid_index": 1, "gid_needed": True, "rdma_cm": False, "exchange": "192.0.2.1"}
 LEASE = {"run": "playbook-pins", "controller": "c", "user": "u", "since": "2026-01-01T00:00:00Z", "step": "preflight"}
@@ -138,7 +140,7 @@ RANK = {
     "gpus": [100], "recorded": [{"group": "0", "seq": 7, "op": "all_reduce", "state": "started"}],
 }
 ANSWERS: dict[str, dict[str, Any]] = {
-    "rdma_check:verdicts": {**SAID, "verdicts": [VERDICT], "facts": FACTS, "stack": "inbox", "rails": [RAIL],
+    "rdma_check:verdicts": {**SAID, "verdicts": [VERDICT], "facts": FACTS, "stack": "inbox", "rails": [RAIL], "neighbours": [NEIGHBOUR],
                     "gpudirect": {"path": "dmabuf", "gpus": 1, "why_not": None, "pairs": [PAIR]}},
     "rdma_state:container": {**SAID, "container": CONTAINER},
     "rdma_bench:ddp.inspect": {**SAID, "seen": {
@@ -150,9 +152,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_bench:ddp.collect": {**SAID, "collected": COLLECTED, "counters": [VERDICT], "traffic": [TRAFFIC]},
     "rdma_drain:*": {**SAID, "drains": [DRAIN]},  # the nodes that are asked for: connection/liar.py
     "rdma_check:drift": {**SAID, "findings": [FINDING], "judged": ["network"], "unknown": [], "unasked": [], "drivers": {}, "notes": []},
-    "rdma_check:cabling": {**SAID, "cabling": {"rails": [RAIL], "neighbours": [
-        {"hca": "rxe0", "port": 1, "netdev": "eth1", "why": "", "by": "lldpd", "switch": "leaf1", "switch_id": "aa:bb:cc:dd:ee:ff",
-         "switch_port": "Ethernet12", "switch_port_name": "etp4", "mtu": 9216, "vlan": 100}]}},
+    "rdma_check:cabling": {**SAID, "cabling": {"rails": [RAIL], "neighbours": [NEIGHBOUR]}},
     "rdma_check:check": {**SAID, "verdicts": [VERDICT], "overview": {"node": "Debian GNU/Linux 12 (bookworm)", "HCAs": "1 (rdma_rxe)"}},
     "rdma_check:agent": {**SAID, "agent": {
         "mode": "drain", "word": "refuse", "age": 14.0, "reason": "gpu.xid GPU 0000:1b:00.0: Xid 79", "trouble": "", "text": ["n: 1 open"],

@@ -89,7 +89,8 @@ def check_node(live: Host, node: str, spec: Spec, management: Optional[str] = No
     traffic = traffic_plan(host, spec, plan.identity, facts, rails, verdicts)
     stack = vendor_stack(spec, plan.identity)
     wanted = "%s %s" % (stack.name, stack.release) if stack is not None else stack_of(spec, plan.identity)
-    return {"facts": facts, "rails": rails, "stack": wanted, "gpudirect": traffic, "verdicts": as_dicts(verdicts)}
+    neighbours = observe_neighbours(host, facts["hcas"]) if spec["cabling"] else []  # nobody asks where there is no plan
+    return {"facts": facts, "rails": rails, "stack": wanted, "gpudirect": traffic, "verdicts": as_dicts(verdicts), "neighbours": neighbours}
 
 
 def find_cables(live: Host, node: str, spec: Spec, seconds: int) -> Dict[str, Any]:

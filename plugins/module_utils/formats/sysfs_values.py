@@ -24,6 +24,7 @@ _MAC = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,19}\Z")
 _CPUS = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?\Z")
 _DIGITS = re.compile(r"([0-9]+)")
 
+MOST_CPUS = 8192  # NR_CPUS at most
 ZERO_GID = "0000:0000:0000:0000:0000:0000:0000:0000"
 
 
@@ -113,13 +114,14 @@ def key_values(text: Optional[str]) -> Dict[str, str]:
 
 
 def cpu_list(text: Optional[str]) -> Optional[Set[int]]:
-    """``0-3,8`` as its CPUs; None for what is no such list, or has a range that runs downwards. Of no CPU the kernel prints (null)."""
+    """``0-3,8`` as its CPUs; None for what is no such list, has a range that runs downwards, or a CPU beyond the most that Linux
+    can be built for. Of no CPU the kernel prints (null)."""
     found: Set[int] = set()
     parts = (text or "").strip().replace("(null)", "")
     for part in parts.split(",") if parts else []:
         ends = _CPUS.match(part)
         first, last = (int(ends.group(1)), int(ends.group(2) or ends.group(1))) if ends is not None else (1, 0)
-        if first > last:
+        if first > last or last >= MOST_CPUS:
             return None
         found.update(range(first, last + 1))
     return found

@@ -16,7 +16,6 @@ from ..types import Identity
 from .devices import CLASS_NET, attribute, pci_attribute
 from .gpu_health import TIMED_OUT, observe_gpu_health
 from .kernel_log import observe_log
-from .neighbours import observe_neighbours
 from .processes import boot_time, observe_processes
 
 SECONDS = 5.0
@@ -45,7 +44,6 @@ def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> 
         "gpu": gpu,
         "processes": None if container else observe_processes(host, (gpu or {}).get("gpus") or []),
         "ports": observe_ports(host, facts.get("hcas") or []),
-        "neighbours": observe_neighbours(host, facts.get("hcas") or []),
         "aer": observe_aer(host, facts),
         "memory": [] if container else observe_memory(host),
         "clock": clock_synchronised(host) if identity.has("systemd") and not container else None,

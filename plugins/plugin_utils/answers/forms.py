@@ -238,7 +238,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "ddp.collect": {"collected": COLLECTED, **GROWN},
     },
     "rdma_check": {
-        "verdicts": {**VERDICTS, "facts": FACTS, "stack": str, "rails": [RAIL],
+        "verdicts": {**VERDICTS, "facts": FACTS, "stack": str, "rails": [RAIL], "neighbours": [NEIGHBOUR],
                      "gpudirect": {"path": str, "gpus": int, "why_not": TEXT, "pairs": [PAIR]}},
         "drift": {**LINES, "findings": [FINDING], "judged": [str], "unknown": [str], "unasked": [str]},
         "cabling": {"cabling": {"rails": [RAIL], "neighbours": [NEIGHBOUR]}},

@@ -5,21 +5,21 @@ What a switch says of itself is held against ``rdma_cabling``; without a plan, r
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import combinations
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
+
+from .outliers import usual
 
 CHECK = "cluster.cabling"
 NAME = 256  # characters that are kept of what a node says
 SHORTEST = 3  # letters of an interface's kind: eth, of ethernet
 SOUGHT = 64  # wrong cables for which it is looked up who is in their port
 PLAIN = re.compile(r"[A-Za-z0-9 _.:;/()+-]{1,100}")  # names that may stand in an inventory: Ansible fills in templates there
-LIKE = 4  # nodes at least, before the others are what one is held against
-MOST = 0.75  # of a switch's cables that are of one rail, before another rail there is odd
 _NUMBERS = re.compile(r"\d")
 MAC = re.compile(r"(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
 
@@ -160,17 +160,13 @@ def oddities(cables: Cables) -> list[str]:
 
 def _other_plane(cables: Cables) -> list[str]:
     """A switch that carries one rail of nearly all its nodes carries another rail of one."""
-    on: dict[str, list[tuple[str, str]]] = {}
-    for node, own in sorted(cables.items()):
-        for rail, cable in own.items():
-            if cable.switches:
-                on.setdefault(cable.switches[0], []).append((node, rail))
+    on = grouped((cable.switches[0], (node, rail)) for node, own in sorted(cables.items()) for rail, cable in own.items() if cable.switches)
     found = []
     for switch, there in sorted(on.items()):
-        usual, count = Counter(rail for _node, rail in there).most_common(1)[0]
-        if LIKE <= count < len(there) and count >= MOST * len(there):
-            found += [f"{node} {rail} is on {switch}, where {count} of {len(there)} cables are of {usual}"
-                      for node, rail in there if rail != usual]  # fmt: skip
+        most = usual([rail for _node, rail in there])
+        if most is not None:
+            found += [f"{node} {rail} is on {switch}, where {most[1]} of {len(there)} cables are of {most[0]}"
+                      for node, rail in there if rail != most[0]]  # fmt: skip
     return found
 
 
@@ -182,9 +178,8 @@ def _same_leaf(cables: Cables) -> list[str]:
             together.setdefault((one, other), {})[node] = own[one].switches[0] == own[other].switches[0]
     found = []
     for (one, other), nodes in sorted(together.items()):
-        same = [node for node, both in nodes.items() if both]
-        apart = len(nodes) - len(same)
-        if same and apart >= LIKE and apart >= MOST * len(nodes):
-            found += [f"{node} has {one} and {other} on one switch, {cables[node][one].switches[0]}; {apart} of {len(nodes)} nodes have "
-                      "them on two" for node in same]  # fmt: skip
+        most = usual(list(nodes.values()))
+        if most is not None and not most[0]:
+            found += [f"{node} has {one} and {other} on one switch, {cables[node][one].switches[0]}; {most[1]} of {len(nodes)} nodes have "
+                      "them on two" for node, both in nodes.items() if both]  # fmt: skip
     return found

@@ -7,9 +7,10 @@ All ranks leave a collective together: the one that was in it for the shortest t
 against those that waited longest, the larger half, so that one slow node of two has all of its ranks named.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median, median_high
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
@@ -22,6 +23,17 @@ DISTANCE = 5.0  # scaled MADs
 SCALE = 1.4826  # of a MAD to the deviation of a normal distribution
 WORSE = {"write_bw": 0.03, "together": 0.03, "read_lat": 0.10, "write_lat": 0.10}  # of the median, at least: less is nobody's loss
 MOST = 16  # that are named, of one kind
+
+
+LIKE = 4  # that are the same at least, before the others are what one is held against
+NEARLY_ALL = 0.75  # of all
+Value = TypeVar("Value")
+
+
+def usual(values: Sequence[Value]) -> tuple[Value, int] | None:
+    """What nearly all of them are, and how many; None where there is no such value."""
+    value, count = Counter(values).most_common(1)[0]
+    return (value, count) if count >= LIKE and count >= NEARLY_ALL * len(values) else None
 
 
 class Found(NamedTuple):

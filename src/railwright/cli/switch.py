@@ -158,15 +158,15 @@ def checked_files(
 
 def _show_lacks(os: str, file: Path, inventory: Given, limit: str | None, form: Format) -> None:
     """Each line once, with the ports that need it; in a packet's order."""
+    from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
+    from railwright.switch_hints import PLATFORMS
+
     found, name = checked_files(os, [file], inventory, limit, form, [])
-    lacks: dict[tuple[str, str], list[str]] = {}
-    for one in found[str(file)]:
-        for hop, line in one.lines.items():
-            lacks.setdefault((hop, line.replace(one.port, "PORT")), []).append(one.port)
+    lacks = grouped(((hop, line.replace(one.port, "PORT")), one.port) for one in found[str(file)] for hop, line in one.lines.items())
     rows: list[dict[str, Any]] = [{"hop": hop, "line": line, "ports": ports} for (hop, line), ports in lacks.items()]
 
     def show() -> None:
-        mark = {"onyx": "##", "sonic": "#", "nvue": "#"}.get(os, "!")
+        mark = PLATFORMS[os].comment
         for row in rows:
             console.say(f"{mark} {row['hop']}, on {_ports(row['ports'])}")
             console.say(row["line"] or f"{mark} the platform's own: no command sets it")

@@ -22,7 +22,6 @@ from railwright.switch_hints.model import Chain
 __all__ = ["LIMIT", "READERS", "Checked", "Odd", "Unusable", "check", "odd_ports"]
 
 READERS: dict[str, ModuleType] = {"sonic": sonic, "nvue": nvue, "onyx": onyx, "eos": eos, "nxos": nxos}
-PORTS = 2048
 LIMIT = 32 << 20  # characters of an export: 512 ports with all their tables are 2 MB
 
 
@@ -44,8 +43,6 @@ def check(os: str, text: str, profile: QosProfile, mtu: int, names: Collection[s
         found: list[Port] = reader.ports(getattr(reader, "parse", read_json)(text, LIMIT))
     except UnreadableText as error:
         raise Unusable(f"is not {reader.KIND}: {error}") from error
-    if len(found) > PORTS:
-        raise Unusable(f"has {len(found)} ports, and no switch has more than {PORTS}")
     wanted = [(name, next((port for port in found if name in (port.name, port.alias)), None)) for name in names]
     strange = [name for name, port in wanted if port is None]
     if strange:

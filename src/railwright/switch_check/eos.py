@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json
 from railwright.switch_check.commands import Block, indented, joined, numbers
-from railwright.switch_check.model import Marking, Port, Schedule, Unusable
+from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
 from railwright.switch_hints.model import EOS_MAP
 
 KIND = "an EOS running-config"
@@ -46,7 +46,7 @@ def ports(document: Any) -> list[Port]:
     if not found:
         raise Unusable(f"is not {KIND}: it has no interface Ethernet")
     maps = _maps(commands)
-    return [_port(commands, maps, name, joined(commands, below, "interface Port-Channel")) for name, below in found]
+    return [_port(commands, maps, name, joined(commands, below, "interface Port-Channel")) for name, below in bounded(found)]
 
 
 def _commands(document: Any) -> Block:

@@ -9,10 +9,11 @@ ended (watchdog). Source: the QoS profile (docs/reference/profiles.md); IEEE 802
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.outliers import usual
 from railwright.switch_check.model import Marking, Port
 from railwright.switch_hints.model import Chain
 
@@ -129,10 +130,6 @@ def _share(port: Port, queue: int) -> int | None:
     return None if not own or any(weight is None or weight <= 0 for weight in rows.values()) else round(100 * own / total)
 
 
-LIKE = 4  # ports at least, before the others are what one is held against
-MOST = 0.75  # of all that say the same
-
-
 class Odd(NamedTuple):
     """Ports of a switch on which a hop is otherwise than on most."""
 
@@ -147,18 +144,14 @@ class Odd(NamedTuple):
 
 def unlike(switches: Mapping[str, Mapping[str, Sequence[Hop]]]) -> list[Odd]:
     """What holds and is not as on most ports of all switches. ``switches``: the hops of each port of each."""
-    every: dict[str, list[tuple[str, str, Hop]]] = {}
-    for switch, ports in switches.items():
-        for port, hops in ports.items():
-            for hop in hops:
-                if hop.status != "unknown":
-                    every.setdefault(hop.hop, []).append((switch, port, hop))
+    every = grouped((hop.hop, (switch, port, hop)) for switch, ports in switches.items() for port, hops in ports.items() for hop in hops
+                    if hop.status != "unknown")  # fmt: skip
     odd: dict[tuple[str, str, str], Odd] = {}
     for name, rows in every.items():
-        usual, count = Counter(hop.found for _switch, _port, hop in rows).most_common(1)[0]
-        if count < LIKE or count < MOST * len(rows):
+        most = usual([hop.found for _switch, _port, hop in rows])
+        if most is None:
             continue
         for switch, port, hop in rows:
-            if hop.found != usual and hop.status == "pass":  # what fails is said already
-                odd.setdefault((switch, name, hop.found), Odd(switch, [], name, hop.found, usual, count, len(rows))).ports.append(port)
+            if hop.found != most[0] and hop.status == "pass":  # what fails is said already
+                odd.setdefault((switch, name, hop.found), Odd(switch, [], name, hop.found, *most, len(rows))).ports.append(port)
     return list(odd.values())

@@ -6,12 +6,24 @@ None anywhere: the export does not say it, so nobody knows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sized
+from typing import NamedTuple, TypeVar
+
+Named = TypeVar("Named", bound=Sized)
 
 
 class Unusable(ValueError):
     """The file is no export that the reader knows; why, in a few words."""
+
+
+PORTS = 2048
+
+
+def bounded(found: Named) -> Named:
+    """The ports of an export, before anything is worked out of each. Raises Unusable."""
+    if len(found) > PORTS:
+        raise Unusable(f"has {len(found)} ports, and no switch has more than {PORTS}")
+    return found
 
 
 class Marking(NamedTuple):

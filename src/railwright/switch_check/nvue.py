@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, mapping, whole
-from railwright.switch_check.model import Marking, Port, Schedule, Unusable
+from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
 
 KIND = "what `nv config show -o json` prints"
 GLOBAL = "default-global"  # the profile of a port that names none
@@ -35,7 +35,7 @@ def ports(document: Any) -> list[Port]:
         raise Unusable(f"is not {KIND}: it sets no interface")
     qos = mapping(said.get("qos"))
     found = {name: mapping(row) for key, row in interfaces.items() for name in _names(str(key))}
-    return [_port(qos, name, row) for name, row in found.items()]
+    return [_port(qos, name, row) for name, row in bounded(found).items()]
 
 
 def _names(text: str) -> Iterator[str]:

@@ -9,18 +9,19 @@ RoCEv2 script of 2026. Headroom is the platform's own: no configuration says it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, whole
 from railwright.switch_check.commands import Block, indented, joined, numbers
-from railwright.switch_check.model import Marking, Port, Schedule, Unusable
+from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
 
 KIND = "an NX-OS running-config"
 MTU = 1500  # of an interface that says nothing
 INTERFACE = re.compile(r"interface (Ethernet[0-9/]{1,16})")
 MATCH = re.compile(r"match dscp ([0-9 ,-]{1,300})")
 GROUP = re.compile(r"set qos-group ([0-7])")
+CLASS_MAP = re.compile(r"class-map type qos (?:match-\w+ )?(\S{1,64})")
 CLASS = re.compile(r"class (?:type qos )?(\S{1,64})")
 NETWORK = re.compile(r"class type network-qos (?:c-8q-nq|c-nq)([0-7])")
 PAUSE = re.compile(r"pause (?:no-drop )?pfc-cos ([0-7])")
@@ -43,7 +44,11 @@ def ports(document: Any) -> list[Port]:
     found = [(name[1], mapping(below)) for text, below in commands.items() if (name := INTERFACE.fullmatch(text))]
     if not found:
         raise Unusable(f"is not {KIND}: it has no interface Ethernet")
-    return [_port(commands, name, joined(commands, below, "interface port-channel")) for name, below in found]
+    kinds: dict[str, Block] = {}
+    for text, below in commands.items():
+        if kind := CLASS_MAP.fullmatch(text):
+            kinds.setdefault(kind[1], mapping(below))
+    return [_port(commands, kinds, name, joined(commands, below, "interface port-channel")) for name, below in bounded(found)]
 
 
 def _policy(commands: Block, own: Block, kind: str, way: str = "") -> Block:
@@ -56,8 +61,8 @@ def _policy(commands: Block, own: Block, kind: str, way: str = "") -> Block:
     return {}
 
 
-def _port(commands: Block, name: str, own: Block) -> Port:
-    classes = dict(_classes(commands, _policy(commands, own, "qos", "input ")))
+def _port(commands: Block, kinds: Mapping[str, Block], name: str, own: Block) -> Port:
+    classes = dict(_classes(kinds, _policy(commands, own, "qos", "input ")))
     groups = {int(of[1]): int(cos[1]) for text, below in _policy(commands, own, "network-qos").items() if (of := NETWORK.fullmatch(text))
               for word in below if (cos := PAUSE.fullmatch(word))}  # fmt: skip
     rows = _policy(commands, own, "queuing", "output ").items()
@@ -75,21 +80,16 @@ def _port(commands: Block, name: str, own: Block) -> Port:
     )  # fmt: skip
 
 
-def _classes(commands: Block, policy: Block) -> Iterator[tuple[int, int]]:
+def _classes(kinds: Mapping[str, Block], policy: Block) -> Iterator[tuple[int, int]]:
     """DSCP -> qos-group, the first class that matches before the others."""
     for text, below in reversed(list(policy.items())):
         group = next((int(found[1]) for word in below if (found := GROUP.fullmatch(word))), None)
         name = CLASS.fullmatch(text)
         if name is None or group is None:
             continue
-        for word in mapping(_class_map(commands, name[1])):
+        for word in kinds.get(name[1], {}):
             if found := MATCH.fullmatch(word):
                 yield from dict.fromkeys(numbers(found[1], 63), group).items()
-
-
-def _class_map(commands: Block, name: str) -> Any:
-    form = re.compile(rf"class-map type qos (?:match-\w+ )?{re.escape(name)}")
-    return next((below for text, below in commands.items() if form.fullmatch(text)), {})
 
 
 def _marking(below: Block) -> Marking:

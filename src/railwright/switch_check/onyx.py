@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import list_or_empty
 from railwright.switch_check.commands import numbers
-from railwright.switch_check.model import Marking, Port, Schedule, Unusable
+from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
 
 KIND = "an Onyx running-config"
 MTU = 1500  # of an interface that says nothing
@@ -72,7 +72,7 @@ def ports(document: Any) -> list[Port]:
     if not own:
         raise Unusable(f"is not {KIND}: it has no interface ethernet")
     switch = Switch("roce lossless" in others, _enabled(others), _lossless(others))
-    return [_port(switch, name, lines) for name, lines in own.items()]
+    return [_port(switch, name, lines) for name, lines in bounded(own).items()]
 
 
 class Switch(NamedTuple):

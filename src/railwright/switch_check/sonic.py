@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, mapping, whole
-from railwright.switch_check.model import Marking, Port, Schedule, Unusable
+from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
 
 Table = Mapping[str, Mapping[str, Any]]
 REFERENCE = re.compile(r"\[[A-Z_0-9]+\|([^|\[\]]+)\]")
@@ -25,7 +25,7 @@ def ports(document: Any) -> list[Port]:
     tables = {str(name): mapping(rows) for name, rows in mapping(document).items()}
     if not tables.get("PORT") or not all(isinstance(row, Mapping) for row in tables["PORT"].values()):
         raise Unusable(f"is not {KIND}: it has no table PORT")
-    return [_port(tables, str(name), row) for name, row in tables["PORT"].items()]
+    return [_port(tables, str(name), row) for name, row in bounded(tables["PORT"]).items()]
 
 
 def _port(tables: Mapping[str, Table], name: str, row: Mapping[str, Any]) -> Port:

@@ -172,6 +172,20 @@ def test_the_question_of_the_verb_finds_the_rails_too(tmp_path: Path) -> None:
         answer(host, {**asked, "seconds": 301}, False)
 
 
+def test_validate_asks_only_a_node_with_a_plan(tmp_path: Path) -> None:
+    tree = tmp_path / "node"
+    shutil.copytree(NODES / "roce8-bond", tree, symlinks=True)
+    host = TreeHost(str(tree))
+    rails = [{"name": "rail0", "match": {"pci": observe_identity(host).hcas[0].pci}}]
+    for cabling, asked in (({}, False), ({"rail0": {"switch": "leaf1", "port": "Ethernet1"}}, True)):
+        values = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_rails": rails, "rdma_cabling": cabling}
+        spec, _found = build_spec(values, "n1")
+        assert spec is not None
+        told = answer(host, {"mode": "verdicts", "node": "n1", "spec": spec.as_dict(), "seconds": 0, "now": None}, False)
+        assert bool(told["neighbours"]) is asked
+        assert "neighbours" not in told["facts"]["health"]
+
+
 @given(st.one_of(st.binary(max_size=600), st.tuples(st.integers(0, len(FRAME)), st.binary(max_size=40)).map(
     lambda cut: FRAME[: cut[0]] + cut[1])))
 def test_any_frame_is_a_neighbour_or_none(frame: bytes) -> None:
