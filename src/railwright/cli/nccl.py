@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +15,7 @@ from railwright.cli import console
 from railwright.cli.options import Format, OptionalInventory, OutputFormat, option
 from railwright.exitcodes import ExitCode, InputError
 from railwright.inventories import Given
+from railwright.reading import file_name, read_bounded
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
@@ -166,12 +166,8 @@ def _sources(files: list[Path], grammar: Grammar | None, env: bool) -> list[Sour
         found.append(Source("environment", Grammar.SHELL, own))
     for file in files:
         kind = grammar or grammar_of(str(file))
-        found.append(Source(_name(file), kind, tuple(settings_of(_text(file), kind))))
+        found.append(Source(file_name(file), kind, tuple(settings_of(_text(file), kind))))
     return found
-
-
-def _name(file: Path) -> str:
-    return "standard input" if str(file) == "-" else str(file)
 
 
 def _text(file: Path) -> str:
@@ -179,22 +175,12 @@ def _text(file: Path) -> str:
     data = _bytes(file)
     text = data.decode("utf-8", "replace")
     if NOT_TEXT.search(text) or text.count("\ufffd") * 10 > len(text):
-        raise InputError(f"{_name(file)}: is no text; allowed: a file with NCCL settings, as UTF-8")
+        raise InputError(f"{file_name(file)}: is no text; allowed: a file with NCCL settings, as UTF-8")
     return text
 
 
 def _bytes(file: Path) -> bytes:
-    try:
-        if str(file) == "-":
-            data = sys.stdin.buffer.read(LIMIT + 1)
-        else:
-            with file.open("rb") as stream:
-                data = stream.read(LIMIT + 1)
-    except OSError as error:
-        raise InputError(f"{_name(file)}: {error.strerror}") from error
-    if len(data) > LIMIT:
-        raise InputError(f"{_name(file)}: is larger than {LIMIT // 1048576} MiB")
-    return data
+    return read_bounded(file, file_name(file), LIMIT, f"is larger than {LIMIT // 1048576} MiB")
 
 
 def _of_inventory(inventory: Given, *, with_own: bool) -> tuple[QosProfile | None, list[NcclFinding]]:

@@ -15,6 +15,7 @@ from railwright.cli import console
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import bad_input, judged_inventory
 from railwright.exitcodes import ExitCode, InputError
+from railwright.reading import read_bounded
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -179,14 +180,7 @@ def read_export(path: Path) -> str:
     """Raises InputError for what is no file of a size that an export has."""
     from railwright.switch_check import LIMIT
 
-    try:
-        with path.open(encoding="utf-8", errors="replace") as stream:
-            text = stream.read(LIMIT + 1)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    if len(text) > LIMIT:
-        raise InputError(f"{path}: is larger than any export: more than {LIMIT >> 20} MiB")
-    return text
+    return read_bounded(path, str(path), LIMIT, f"is larger than any export: more than {LIMIT >> 20} MiB").decode("utf-8", "replace")
 
 
 def _document(one: Checked) -> dict[str, Any]:
