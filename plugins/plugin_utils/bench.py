@@ -93,6 +93,7 @@ def nccl_tests_version(text: str) -> str | None:
     found = NCCL_TESTS.search(text)
     return found.group(1) if found else None
 
+
 SETUP = "NCCL's set-up"
 SETUP_FLOOR_S = 0.1  # NCCL prints hundredths, and a set-up is three of them: what they hide is nobody's loss
 
@@ -136,6 +137,7 @@ def setup_times(run: Run, node: Node) -> dict[str, dict[int, tuple[float, float]
 
 def _measured(node: str, subject: str, found: float) -> dict[str, Any]:
     return {"node": node, "hca": None, "port": None, "subject": subject, "found": found}
+
 
 STRAGGLER = "nccl.straggler"
 Told = tuple[str, dict[int, int]]  # the node that told it; microseconds in each collective, by its number

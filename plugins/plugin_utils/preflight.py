@@ -212,6 +212,7 @@ def command_line(commands: list[list[str]]) -> str:
 def version_text(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"
 
+
 NO_PYTHON = "the node has no Python: what else differs can be planned once apply has brought it"
 
 

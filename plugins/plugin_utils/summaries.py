@@ -87,6 +87,7 @@ def _under(node: str, heading: str, lines: list[str]) -> list[str]:
 def _count(items: list[str], noun: str) -> str:
     return f"{len(items)} {noun}{'' if len(items) == 1 else 's'}"
 
+
 HEADER = 1000  # characters
 LIMIT = 100_000  # characters of one value: about as much as ansible.builtin.copy shows of a file
 OTHER = "another value\n"

@@ -58,7 +58,6 @@ FOUND, UNREAD = patterns.found()
 GROUPS = 4
 
 
-
 def everything() -> list[patterns.Found]:
     rows = [
         patterns.Found(place, re.compile(text), ("fullmatch",))

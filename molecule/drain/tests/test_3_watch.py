@@ -75,9 +75,6 @@ class Watch:
         assert self.line(node).startswith("ok "), self.line(node)
 
 
-
-
-
 @pytest.fixture(scope="module")
 def watch(cluster_once: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
     found = Watch(cluster_once, tmp_path_factory.mktemp("watch"))

@@ -40,7 +40,7 @@ def first_of(names: Sequence[str], limit: int = 8) -> str:
 
 def grouped(pairs: Iterable[Tuple[Key, Value]]) -> Dict[Key, List[Value]]:
     """The values of each key, both in the order in which they come."""
-    found = {}  # type: Dict[Key, List[Value]]
+    found: Dict[Key, List[Value]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found

@@ -107,6 +107,7 @@ def _hardware(view: Mapping[str, Any], item: Mapping[str, Any]) -> str:
                 return f"{hca.get('hca_type') or hca.get('driver') or 'an HCA'} of {port.get('rate_gbps') or 'unknown'} Gb/s"
     return "HCAs of no known type"
 
+
 LEAST = WORSE["write_bw"]  # of the step: less is nobody's loss
 # Milliseconds. Two healthy H100 of one node, whose steps take two: one was 0.24 late, by how fast its host launches kernels.
 LEAST_MS = 0.5

@@ -185,6 +185,7 @@ def perftest_gbps(machine: Machine, port: str, *, gpu: bool) -> tuple[float | No
         found, limit = min([(own.gbps / 8, f"{own.name} of {own.gbps:g} Gb/s"), *((link.gbs, link.what) for link in own.links)])
     return (None if found == UNBOUNDED else round(found * 8, 1)), limit
 
+
 def explain_speed(facts: Mapping[str, Any], nodes: int) -> dict[str, Any]:
     """``rows``: each collective within the node, over two and over ``nodes``; ``runs``: as it is, where that is slower than it can be."""
     can, runs = machine_of(facts, CAN), machine_of(facts, RUNS)

@@ -72,6 +72,7 @@ def _way(came_from: dict[str, str], source: str, sink: str) -> list[tuple[str, s
         here = came_from[here]
     return found
 
+
 # GT/s: (bytes of payload for each transfer of a lane, generation). Line coding of the PCI Express Base Specification (128b/130b; flits of
 # 236 bytes in 256 from 6.0 on), and packets of 256 bytes with 24 of header, sequence number and checksums, which all of these boards take.
 _PACKET = 256 / (256 + 24)

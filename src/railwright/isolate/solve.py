@@ -95,6 +95,7 @@ def later_pairs(history: History, judgement: Judgement, order: list[str]) -> Pai
             take(one, other)
     return pairs
 
+
 Tell = Callable[[str], None]
 FASTEST = 1e6  # Gb/s; what is beyond is no figure
 FIRST_SECONDS = 120.0  # what a round is taken to last before one was measured
@@ -184,6 +185,7 @@ def checked(round_: Round, results: Sequence[Result]) -> Sequence[Result]:
         if not whole or result.failure not in FAILURES or not all(0 <= figure < FASTEST for figure in figures):
             raise RunError(f"round {round_.number}: the launcher's answer for {' and '.join(trial.nodes)} is none: {str(result)[:200]}")
     return results
+
 
 def isolate_document(fleet: Fleet, done: Iterable[Done], outcome: Outcome) -> dict[str, Any]:
     """``done``: every whole round, those of the runs before a resume among them."""

@@ -83,6 +83,7 @@ def spoken(nodes: int, reasons: Mapping[str, str], classical: Iterable[str]) -> 
         yield (f"note: {many} of them have an sshd older than OpenSSH 9.9, so their key exchange is not post-quantum; "
                "rdma_ssh_post_quantum: true sends such nodes by OpenSSH (docs/security.md)")
 
+
 UNKNOWN_WAY = "railwright's own ssh cannot reach it ({}); run the file of `railwright check --emit FILE` there"
 
 

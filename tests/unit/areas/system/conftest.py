@@ -71,8 +71,6 @@ class Node(TreeHost):
                 assert self.run(op.argv).ok
 
 
-
-
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     """A bare Debian 12 virtual machine with two fabric NICs and cpufreq: nothing of ours on it."""

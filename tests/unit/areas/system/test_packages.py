@@ -126,7 +126,6 @@ def test_the_plan_as_arguments_of_the_package_modules(planner: Callable[..., Any
     assert package_steps(other, "apt") == {"manager": "apt", "steps": []}
 
 
-
 APT = """rdma-core:
   Installed: 44.0-2
   Candidate: 44.0-2+deb12u1
