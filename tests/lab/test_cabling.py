@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Three machines with two rails, and what each leaf says out of its ports by LLDP: cables that are moved are named until they are put right.
+"""Three machines with two rails, what each leaf says out of its ports by LLDP: cables that are moved are named until they are put right.
 
 A leaf is a bridge of the lab's namespace and an lldpd that speaks out of its ports. To move a cable is to give its far end another
 port's name and bridge. Nodes have no lldpd: they listen. The tests are one story and run in this order.
