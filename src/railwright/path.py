@@ -8,14 +8,16 @@ The links of a host are those of ``qos.chain``, the hops of a switch's port thos
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import log10
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.parts import without_dcb
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.qos.verdicts import BREAKS, HOLDS, VARIABLE, chain
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.health import health_verdicts
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, number, rows, whole
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import Cable, same_switch
-from railwright.switch_check import Checked, check
+from railwright.switch_check import Port, check
 
 AGREES = {HOLDS: "pass", BREAKS: "fail"}  # other states of a link: nobody knows
 # A part of a NIC's facts, by the link that it decides; the source is named by the part.
@@ -51,11 +53,12 @@ class End(NamedTuple):
 
 
 class Export(NamedTuple):
-    """A switch's file: its platform, its text, and the file's name."""
+    """A switch's file: its platform, its text, and the file's name. ``light``: dBm that a port sends and gets, the weakest lane of each."""
 
     os: str
     text: str
     file: str
+    light: Mapping[str, Sequence[float]] = {}
 
 
 def steps(one: End, other: End, profile: QosProfile, mtu: int, exports: Mapping[str, Export]) -> list[Step]:
@@ -93,16 +96,68 @@ def _source(link: str, nic: Mapping[str, Any]) -> str:
     return str(mapping(nic.get("sources")).get(PARTS.get(link, ""), ""))
 
 
-def _link(end: End, place: str, port: Checked, file: str) -> list[Step]:
-    """What both ends of the cable must have alike: the host's as it runs, the switch's as it is configured."""
+def _link(end: End, place: str, port: Port, export: Export) -> list[Step]:
+    """Both ends of the cable side by side: the host's as it runs, the switch's as it is configured; then what came through, by each end."""
     told = rows(mapping(end.facts.get("health")).get("ports"))
-    sides = [side for side in told if (side.get("hca"), side.get("port")) == (end.hca, end.port)]
-    rate = next((own.get("rate_gbps") for hca in rows(end.facts.get("hcas")) if hca.get("name") == end.hca
-                 for own in rows(hca.get("ports")) if own.get("number") == end.port), None)  # fmt: skip
+    side = next((side for side in told if (side.get("hca"), side.get("port")) == (end.hca, end.port)), {})
+    rate = number(next((own.get("rate_gbps") for hca in rows(end.facts.get("hcas")) if hca.get("name") == end.hca
+                        for own in rows(hca.get("ports")) if own.get("number") == end.port), None))  # fmt: skip
+    said = None if port.autoneg is None else "on" if port.autoneg else "off"
     pairs = (("speed", None if rate is None else f"{rate:g} Gb/s", None if port.speed is None else f"{port.speed / 1000:g} Gb/s"),
-             ("FEC", fec_name(sides[0].get("fec")) if sides else None, fec_name(port.fec)))
-    return [Step(f"{end.node} {end.rail} to {place}", name, "unknown" if None in (host, switch) else "pass" if host == switch else "fail",
-                 f"{host or 'not read'} as on the host", switch or "not in this export", file) for name, host, switch in pairs]  # fmt: skip
+             ("FEC", fec_name(side.get("fec")), fec_name(port.fec)),
+             ("lanes", _counted(side, "lanes"), None if port.lanes is None else str(port.lanes)))
+    between = f"{end.node} {end.rail} to {place}"
+    found = [Step(between, name, "unknown" if None in (host, switch) else "pass" if host == switch else "fail",
+                  f"{host or 'not read'} as on the host", switch or "not in this export", export.file)
+             for name, host, switch in pairs if name != "lanes" or None not in (host, switch)]  # fmt: skip
+    if side.get("autoneg") in ("on", "off") and said is not None:
+        # Optics negotiate nothing (IEEE 802.3 has it for copper and backplanes, clause 73): there the words may differ.
+        copper = mapping(side.get("module")).get("kind") == "copper cable"
+        found.append(Step(between, "auto-negotiation", "fail" if copper and said != side["autoneg"] else "pass",
+                          f"{side['autoneg']} as on the host", said, export.file))
+    return found + _arrives(end, side, between, export.light.get(port.name))
+
+
+def _arrives(end: End, side: Mapping[str, Any], place: str, light: Sequence[float] | None) -> list[Step]:
+    """Errors before and after FEC, and light; judged as ``health`` judges them. Nothing of a port that tells nothing."""
+    try:
+        verdicts = health_verdicts(end.node, end.facts, end.facts["health"], switched=False) if side else []
+    except ODD:  # a node says what it likes
+        return [Step(place, "errors", "unknown", "the node's health", "the node's answer has not the form of its facts", "")]
+    found = []
+    for name, hop, expected, figures in (("port.ber", "errors", "1e-12 after FEC", _errors(side)),
+                                      ("port.optics", "light", "within the module's limits", _light(side, light))):
+        text, about = figures, [item for item in verdicts if item.check == name]
+        worst = next((item for item in about if item.status != "pass" and item.hca == end.hca), None)
+        status = "pass" if about else "unknown"  # other ports' faults are not this one's
+        if text and worst:
+            status, text = worst.status, f"{text}; {worst.message}"
+        if text:
+            found.append(Step(place, hop, status, expected, text, "ethtool"))
+    return found
+
+
+def _counted(side: Mapping[str, Any], name: str) -> str | None:
+    value = whole(side.get(name))
+    return None if value is None else str(value)
+
+
+def _errors(side: Mapping[str, Any]) -> str:
+    """Bits are an upper bound: gaps between packets carry bits too, which no counter has."""
+    bits, received = whole(side.get("corrected_bits")), whole(side.get("received_bytes"))
+    before = f"{bits / received / 8:.1g} of the bits before FEC at most" if bits is not None and received else ""
+    after = [f"{_counted(side, name)} {what}" for name, what in (("corrected_blocks", "blocks put right"),
+             ("uncorrectable_blocks", "lost after FEC")) if _counted(side, name) is not None]  # fmt: skip
+    return ", ".join(filter(None, (before, *after)))
+
+
+def _light(side: Mapping[str, Any], switch: Sequence[float] | None) -> str:
+    """In dBm, the weakest lane of each: what the host sends and gets, and the same of the switch."""
+    lanes = {kind: [value for row in rows(mapping(side.get("module")).get("values")) if row.get("kind") == kind
+                    if (value := number(row.get("value"))) is not None and value > 0] for kind in ("tx_power", "rx_power")}  # fmt: skip
+    own = [10 * log10(min(values)) for values in lanes.values() if values]
+    ends = (("host", own if len(own) == 2 else None), ("switch", switch))
+    return "; ".join(f"{name} sends {pair[0]:.1f}, gets {pair[1]:.1f} dBm" for name, pair in ends if pair)
 
 
 def fec_name(text: object) -> str | None:
@@ -128,7 +183,7 @@ def _switch(end: End, profile: QosProfile, mtu: int, exports: Mapping[str, Expor
             continue
         own = [Step(place, hop.hop, hop.status, hop.expected, hop.found, export.file) for hop in checked.hops
                if (hop.hop in WAY_IN) == enters or hop.hop in ("mtu", "pfc")]  # fmt: skip
-        link = _link(end, place, checked, export.file)
+        link = _link(end, place, checked.side, export)
         return link + own if enters else own + link
     return [Step(place, "port", "unknown", "this port in the export", f"{export.file} {why}", export.file)]
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from railwright.exitcodes import InputError
+
 MAX_LINKS = 40  # as the kernel
 
 
@@ -40,6 +42,20 @@ def write_atomic(path: Path, content: str | bytes, mode: int = 0o600) -> None:
         beside.unlink(missing_ok=True)
         raise
     sync_directory(target.parent)
+
+
+def new_file(path: Path) -> None:
+    """For -o, before anybody is asked anything. Raises InputError."""
+    if path.exists() or not path.parent.is_dir():
+        raise InputError(f"-o {path}: {'exists already' if path.exists() else 'its directory does not exist'}; allowed: a new file")
+
+
+def write_output(path: Path, text: str) -> None:
+    """For -o: readable by all. Raises InputError."""
+    try:
+        write_atomic(path, text, 0o644)
+    except OSError as error:
+        raise InputError(f"-o {path}: {error.strerror}") from error
 
 
 def make_directories(path: Path, mode: int = 0o777) -> None:

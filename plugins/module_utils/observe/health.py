@@ -6,7 +6,7 @@ reason beside it where a reader would wonder.
 """
 
 import re
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Pattern, Sequence, Tuple
 
 from ..formats.outside import number
 from ..formats.sysfs_values import integer, is_name, pci_address, token
@@ -140,9 +140,20 @@ _VALUES = (("Module temperature", "temperature", "Module temperature"), ("Module
 _LIMITS = ("high alarm", "low alarm", "high warning", "low warning")
 _CHANNEL = re.compile(r"^(.{4,60}?) ?\((?:Channel|Chan) ([0-9]{1,2})\)$")
 _AMOUNT = re.compile(r"(-?[0-9]{1,9}(?:\.[0-9]{1,6})?) (?:degrees C|V|mA|mW)\b")
-_FEC = re.compile(r"^Active FEC encodings?: {0,8}([A-Za-z0-9 ]{1,40})$", re.MULTILINE)
-_STORMS = re.compile(r"^ {0,8}tx_pause_storm_error_events: ([0-9]{1,18})$", re.MULTILINE)
-_BLOCKS = re.compile(r"^ {0,4}uncorrectable_blocks: ([0-9]{1,18})$", re.MULTILINE)
+# The module first; then FEC with its counts, and the link. Of mlx5 also its counters (by the kernel's documentation of them): bits that FEC
+# has put right, and of how many bytes, without what fills the gaps between packets.
+_QUESTIONS: Tuple[Tuple[str, ...], ...] = (("-m",), ("-I", "--show-fec"), ())
+_COUNTERS = ("-S",)
+
+
+def _forms(**forms: str) -> List[Tuple[str, Pattern[str]]]:
+    return [(name, re.compile(r"^[ \t]{0,8}%s$" % form, re.MULTILINE)) for name, form in forms.items()]
+
+
+_WORDS = _forms(fec=r"Active FEC encodings?: {0,8}([A-Za-z0-9 ]{1,40})", autoneg=r"Auto-negotiation: (on|off)")
+_COUNTS = _forms(**{name: r"%s: ([0-9]{1,18})" % word for name, word in (
+    ("lanes", "Lanes"), ("corrected_blocks", "corrected_blocks"), ("uncorrectable_blocks", "uncorrectable_blocks"),
+    ("pause_storms", "tx_pause_storm_error_events"), ("corrected_bits", "rx_corrected_bits_phy"), ("received_bytes", "rx_bytes_phy"))})
 
 
 def observe_ports(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
@@ -155,28 +166,30 @@ def observe_ports(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Dict[st
             continue
         if hca.get("driver") not in DRIVERS or (hca.get("link") or {}).get("virtual_function"):
             continue
-        answers, module, fec, blocks = _asked(host, netdev) if answers else (False, None, None, None)
-        told = host.run((ETHTOOL, "-S", netdev), SECONDS) if answers and hca["driver"] == STORMY else None
-        storms = _STORMS.search(told.out) if told is not None and told.ok else None
-        downs = integer(attribute(host, "%s/%s/carrier_down_count" % (CLASS_NET, netdev)))
-        if (module, fec, blocks, downs, storms) != (None, None, None, None, None):
-            found.append({"hca": hca.get("name"), "port": port.get("number"), "netdev": netdev, "module": module, "fec": fec,
-                          "uncorrectable_blocks": blocks, "carrier_downs": downs,
-                          "pause_storms": int(storms.group(1)) if storms is not None else None})
+        questions = _QUESTIONS + ((_COUNTERS,) if hca["driver"] == STORMY else ())
+        answers, told = _asked(host, netdev, questions if answers else ())
+        told["carrier_downs"] = integer(attribute(host, "%s/%s/carrier_down_count" % (CLASS_NET, netdev)))
+        if any(value is not None for value in told.values()):
+            found.append(dict(told, hca=hca.get("name"), port=port.get("number"), netdev=netdev))
     return found
 
 
-def _asked(host: Host, netdev: str) -> Tuple[bool, Optional[Dict[str, Any]], Optional[str], Optional[int]]:
+def _asked(host: Host, netdev: str, questions: Sequence[Tuple[str, ...]]) -> Tuple[bool, Dict[str, Any]]:
     """First whether it answered in its time: a driver that hangs for one port hangs for the others too."""
-    module = host.run((ETHTOOL, "-m", netdev), SECONDS)
-    if module.rc == TIMED_OUT:
-        return False, None, None, None
-    fec = host.run((ETHTOOL, "-I", "--show-fec", netdev), SECONDS)
-    active = _FEC.search(fec.out[:OUTPUT]) if fec.ok else None
-    blocks = _BLOCKS.search(fec.out[:OUTPUT]) if fec.ok else None
-    return (fec.rc != TIMED_OUT, module_of(module.out[:OUTPUT]) if module.ok else None,
-            active.group(1).strip() if active is not None else None,
-            int(blocks.group(1)) if blocks is not None else None)
+    module, text, answers = None, "", bool(questions)
+    for options in questions if answers else ():
+        done = host.run((ETHTOOL,) + tuple(options) + (netdev,), SECONDS)
+        if done.ok and options == _QUESTIONS[0]:
+            module = module_of(done.out[:OUTPUT])
+        elif done.ok:
+            text += done.out[:OUTPUT] + "\n"
+        if done.rc == TIMED_OUT:
+            answers = False
+            break
+    told = {name: match.group(1) for name, form in _WORDS + _COUNTS for match in [form.search(text)] if match is not None}
+    found: Dict[str, Any] = {name: (told[name].strip() if name in told else None) for name, _form in _WORDS}
+    found.update((name, integer(told.get(name))) for name, _form in _COUNTS)
+    return answers, dict(found, module=module)
 
 
 def module_of(text: str) -> Optional[Dict[str, Any]]:

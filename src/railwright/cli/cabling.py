@@ -22,8 +22,9 @@ from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option
 from railwright.cli.session import Session, concluded, failed_headings, node_counts, require
 from railwright.cli.verdicts import counts, show_verdicts
-from railwright.exitcodes import ExitCode, InputError
+from railwright.exitcodes import ExitCode
 from railwright.report.text import printable
+from railwright.writing import new_file, write_output
 
 HELP = """Say into which port of which switch each rail is plugged, as the switch says it, and hold it against rdma_cabling. Change \
 nothing.
@@ -49,8 +50,8 @@ def command(
     transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     session = Session("cabling", inventory, limit, form)
-    if output is not None and (output.exists() or not output.parent.is_dir()):
-        raise InputError(f"-o {output}: {'exists already' if output.exists() else 'its directory does not exist'}; allowed: a new file")
+    if output is not None:
+        new_file(output)
     judged = session.judge()
     outcome = session.scan("cabling", transport, {"cabling_seconds": listen}, lambda _judged: question(listen))
     require(outcome, lambda host: host.cabling is not None, "cables")
@@ -104,15 +105,10 @@ def _propose(output: Path, cables: Cables) -> None:
     """Only what a switch has said, and of that only what Ansible cannot take for a template."""
     import yaml
 
-    from railwright.writing import write_atomic
-
     ends, odd = proposed(cables)
     hosts = {node: {"rdma_cabling": {rail: end._asdict() for rail, end in own.items()}} for node, own in sorted(ends.items())}
     text = yaml.safe_dump({"all": {"hosts": hosts}}, sort_keys=False)
-    try:
-        write_atomic(output, HEAD + text, 0o644)
-    except OSError as error:
-        raise InputError(f"-o {output}: {error.strerror}") from error
+    write_output(output, HEAD + text)
     if odd or not hosts:
         console.note(f"-o {output}: left out, since a name there is none for an inventory: {first_of(odd)}" if odd
                      else f"-o {output}: no switch has said anything, so it is empty")  # fmt: skip

@@ -33,7 +33,7 @@ speed: what collectives and perftest can reach on each node and between nodes li
 --sysroot a captured tree. --nodes: how many nodes beside one and two.
 
 path NODE:RAIL NODE:RAIL: a RoCE packet's way, from NCCL_IB_TC over host, switch ports and host: each hop's value, where it was read, and \
-whether it agrees with the QoS profile. It asks both nodes; --switch gives it the switches' exports.
+whether it agrees with the QoS profile. It asks both nodes; --switch gives it the switches' exports, and -o draws it as a page.
 
 affinity: how near each GPU of a node is to each HCA, from the PCI tree. It asks the nodes; with --sysroot a captured tree.
 
@@ -61,6 +61,8 @@ WORDS_HELP = "Of explain host: which; of explain path: from where to where."
 Words = Annotated[list[str] | None, typer.Argument(metavar="[NODE|NODE:RAIL NODE:RAIL]", help=WORDS_HELP, show_default=False)]
 SWITCH_HELP = "Of explain path: what a switch on it says, NAME=OS:FILE; may be given several times."
 Switches = Annotated[list[str] | None, option("--switch", metavar="NAME=OS:FILE", help=SWITCH_HELP)]
+OUTPUT_HELP = "Of explain path: write it as a drawing, an HTML page that needs no network."
+Output = Annotated[Path | None, option("-o", "--output", metavar="FILE", help=OUTPUT_HELP)]
 All = Annotated[bool, typer.Option("--all", help="Of explain host: the keys that have their default too.")]
 NODES_HELP = "Of explain speed: the ceilings over so many nodes too."
 Nodes = Annotated[int | None, typer.Option("--nodes", min=2, max=100_000, help=NODES_HELP, show_default=False)]
@@ -72,12 +74,14 @@ ABSENT = "-"
 def command(
     name: Name, words: Words = None, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None,
     form: OutputFormat = Format.TEXT, transport: TransportOption = Transport.AUTO, nodes: Nodes = None, every: All = False,
-    switch: Switches = None,
+    switch: Switches = None, output: Output = None,
 ) -> None:  # fmt: skip
     if name == "path":
         if (sysroot, limit, nodes, every) != (None, None, None, False):
             raise InputError(USAGE)
-        explain_path(words or [], inventory, switch or [], form, transport)
+        explain_path(words or [], inventory, switch or [], form, transport, output)
+    if output is not None:
+        raise InputError(f"-o is for explain path, not for {name}")
     node = _one_node(name, words or [], switch or [], every=every)
     if nodes is not None and name != "speed":
         raise InputError(f"--nodes is for explain speed, not for {name}")

@@ -14,6 +14,7 @@ from railwright.cli.session import Session, overall, require
 from railwright.cli.switch import READABLE, WITHOUT, read_export
 from railwright.exitcodes import ExitCode, InputError, combine
 from railwright.inventories import Given
+from railwright.writing import new_file, write_output
 
 if TYPE_CHECKING:
     from railwright.events import RunOutcome
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 USAGE = "explain path takes two rails of an inventory; allowed: railwright explain path NODE:RAIL NODE:RAIL -i INVENTORY"
 
 
-def explain_path(ends: list[str], inventory: Given | None, switches: list[str], form: Format, transport: Transport) -> NoReturn:
+def explain_path(
+    ends: list[str], inventory: Given | None, switches: list[str], form: Format, transport: Transport, output: Path | None = None,
+) -> NoReturn:  # fmt: skip
     """Ends 0 where every hop agrees, 1 where one breaks or is unknown, 3 where a node does not answer."""
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
     from railwright.path import first_break, steps
@@ -30,13 +33,10 @@ def explain_path(ends: list[str], inventory: Given | None, switches: list[str], 
 
     if len(ends) != 2 or inventory is None:
         raise InputError(USAGE)
+    if output is not None:
+        new_file(output)
     places = [_place(text) for text in ends]
-    exports: dict[str, Export] = {}
-    for text in switches:
-        name, export = _export(text)
-        if name in exports:
-            raise InputError(f"--switch {text}: {name} has an export already; allowed: one of each switch")
-        exports[name] = export
+    exports = _exports(switches)
     session = Session("explain", inventory, ",".join(dict.fromkeys(node for node, _rail in places)), form)
     specs = session.judge().specs
     for (node, rail), text in zip(places, ends, strict=True):
@@ -67,6 +67,10 @@ def explain_path(ends: list[str], inventory: Given | None, switches: list[str], 
     lost = {host.name: f"{host.status}: {host.message}" for host in hosts if host.status != "ok"}
     for name, why in sorted(lost.items()):
         console.note(f"{name}: {why}")
+    if output is not None:
+        from railwright.report.path_page import path_page
+
+        write_output(output, path_page(found, profile.name, [f"{node} {rail}" for node, rail in places]))
     console.answer(form, document | {"lost": lost}, lambda: _show(found, profile.name))
     raise typer.Exit(code)
 
@@ -78,16 +82,32 @@ def _place(text: str) -> tuple[str, str]:
     return node, rail
 
 
+def _exports(switches: list[str]) -> dict[str, Export]:
+    """By the switch's name."""
+    exports: dict[str, Export] = {}
+    for text in switches:
+        name, export = _export(text)
+        if name in exports:
+            raise InputError(f"--switch {text}: {name} has an export already; allowed: one of each switch")
+        exports[name] = export
+    return exports
+
+
 def _export(text: str) -> tuple[str, Export]:
-    """NAME=OS:FILE."""
+    """NAME=OS:FILE, of SONiC also a dump of STATE_DB behind a comma."""
     from railwright.path import Export
-    from railwright.switch_check import READERS
+    from railwright.switch_check import READERS, Unusable
+    from railwright.switch_check.sonic import light
 
     name, equals, rest = text.partition("=")
     os, colon, file = rest.partition(":")
     if not (name and equals and colon and file) or os not in READERS:
         raise InputError(f"--switch {text}: allowed: NAME=OS:FILE, with OS of {', '.join(READERS)}, and {READABLE}")
-    return name, Export(os, read_export(Path(file)), file)
+    file, _comma, state = file.partition(",") if os == "sonic" and not Path(file).is_file() else (file, "", "")
+    try:
+        return name, Export(os, read_export(Path(file)), file, light(read_export(Path(state))) if state else {})
+    except Unusable as error:
+        raise InputError(f"--switch {name}: {state} {error}") from error
 
 
 def _cabling() -> Any:

@@ -16,13 +16,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Unre
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.switch_check import eos, nvue, nxos, onyx, sonic
 from railwright.switch_check.judge import Hop, Odd, first_break, judged, unlike
-from railwright.switch_check.model import Port, Unusable
+from railwright.switch_check.model import LIMIT, Port, Unusable
 from railwright.switch_hints.model import Chain
 
-__all__ = ["LIMIT", "READERS", "Checked", "Odd", "Unusable", "check", "odd_ports"]
+__all__ = ["LIMIT", "READERS", "Checked", "Odd", "Port", "Unusable", "check", "odd_ports"]
 
 READERS: dict[str, ModuleType] = {"sonic": sonic, "nvue": nvue, "onyx": onyx, "eos": eos, "nxos": nxos}
-LIMIT = 32 << 20  # characters of an export: 512 ports with all their tables are 2 MB
 
 
 class Checked(NamedTuple):
@@ -32,8 +31,7 @@ class Checked(NamedTuple):
     hops: list[Hop]
     first: Hop | None
     lines: dict[str, str]  # of each hop that does not pass: what puts it right
-    speed: int | None = None  # Mb/s, as it is configured
-    fec: str | None = None
+    side: Port  # as it is configured
 
 
 def check(os: str, text: str, profile: QosProfile, mtu: int, names: Collection[str] = ()) -> list[Checked]:
@@ -60,4 +58,4 @@ def odd_ports(found: Mapping[str, Collection[Checked]]) -> list[Odd]:
 
 def _checked(reader: Any, port: Port, hops: list[Hop]) -> Checked:
     lines = {hop.hop: reader.line(port.name, hop.hop, hop.wanted) for hop in hops if hop.status in ("fail", "warn")}
-    return Checked(port.name, hops, first_break(hops), lines, port.speed, port.fec)
+    return Checked(port.name, hops, first_break(hops), lines, port)

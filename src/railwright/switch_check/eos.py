@@ -27,6 +27,8 @@ NO_DROP = re.compile(r"(no )?priority-flow-control priority ([0-7]) (no-drop|dro
 TRUST = ("qos trust cos", "qos trust dscp", "no qos trust")  # of a switched port by itself, and of a routed one
 PFC = ("priority-flow-control on", "priority-flow-control off", "no priority-flow-control", "no priority-flow-control on")
 MARK = re.compile(r"random-detect ecn minimum-threshold ([0-9]{1,9}) (\w{1,9}) maximum-threshold ([0-9]{1,9}) (\w{1,9})(?: .{0,80})?")
+SPEED = re.compile(r"speed (forced |auto )?([0-9]{1,4})g(?:-([1-8]))?(?:full)?")  # the user manual, Ethernet Ports
+FEC = "error-correction encoding "
 SIZES = {"bytes": 1, "kbytes": 1000, "mbytes": 1000000, "segments": 208}
 
 
@@ -90,10 +92,13 @@ def _port(commands: Block, maps: Maps, name: str, own: Block) -> Port:
         for text, below in block.items():
             if found := QUEUE.fullmatch(text):
                 rows.setdefault(int(found[1]), {}).update(below)
+    speed = next((found for text in own if (found := SPEED.fullmatch(text))), None)
     return Port(
         name, "shutdown" not in own, _mtu(commands, own), trust == TRUST[1], maps.classes, maps.queues, None, None, paused,
         {number: maps.queues[number] for number in paused}, paused if maps.watched else frozenset(),
         {number: _marking(row) for number, row in rows.items()}, {number: _schedule(rows.get(number, {})) for number in range(8)},
+        int(speed[2]) * 1000 if speed else None, next((text.removeprefix(FEC) for text in own if text.startswith(FEC)), None), None,
+        {"forced ": False, "auto ": True}.get(speed[1] or "") if speed else None, int(speed[3]) if speed and speed[3] else None,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ class Unusable(ValueError):
 
 
 PORTS = 2048
+LIMIT = 32 << 20  # characters of an export: 512 ports with all their tables are 2 MB
 
 
 def bounded(found: Named) -> Named:
@@ -59,3 +60,10 @@ class Port(NamedTuple):
     speed: int | None = None  # Mb/s
     fec: str | None = None
     alias: str | None = None  # what it is called by LLDP, where that is another name
+    autoneg: bool | None = None
+    lanes: int | None = None
+
+
+def on_off(value: object) -> bool | None:
+    """A word of an export; None for another."""
+    return {"on": True, "enabled": True, "off": False, "disabled": False}.get(str(value))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, mapping, whole
-from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
+from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded, on_off
 
 KIND = "what `nv config show -o json` prints"
 GLOBAL = "default-global"  # the profile of a port that names none
@@ -64,7 +64,8 @@ def _port(qos: Mapping[str, Any], name: str, row: Mapping[str, Any]) -> Port:
         name, "down" not in mapping(link.get("state")), whole(link.get("mtu")), trust in ("l3", "both"), classes, queues,
         {number: number for number in range(8)}, headroom, paused, {number: queues[number] for number in paused},
         paused if watched else frozenset(), _marking(qos, own, roce=roce), _schedule(qos, own, roce=roce),
-        _speed(str(link.get("speed"))), None if link.get("fec") is None else str(link["fec"]),
+        _speed(str(link.get("speed"))), None if link.get("fec") is None else str(link["fec"]), None,
+        on_off(link.get("auto-negotiate")), whole(link.get("lanes")),
     )  # fmt: skip
 
 

@@ -76,7 +76,8 @@ def _port(commands: Block, kinds: Mapping[str, Block], name: str, own: Block) ->
         paused if WATCHDOG in commands and WATCHDOG in own else frozenset(),
         {number: _marking(below) for number, below in queues.items()}, {number: _schedule(below) for number, below in queues.items()},
         next((whole(text.removeprefix("speed ")) for text in own if text.startswith("speed ")), None),
-        next((text.removeprefix("fec ") for text in own if text.startswith("fec ")), None),
+        next((text.removeprefix("fec ") for text in own if text.startswith("fec ")), None), None,
+        next((text == "negotiate auto" for text in own if text.endswith("negotiate auto")), None),
     )  # fmt: skip
 
 

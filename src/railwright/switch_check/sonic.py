@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, mapping, whole
-from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, mapping, number, read_json, whole
+from railwright.switch_check.model import LIMIT, Marking, Port, Schedule, Unusable, bounded, on_off
 
 Table = Mapping[str, Mapping[str, Any]]
 REFERENCE = re.compile(r"\[[A-Z_0-9]+\|([^|\[\]]+)\]")
@@ -42,6 +43,7 @@ def _port(tables: Mapping[str, Table], name: str, row: Mapping[str, Any]) -> Por
         {number: _marking(tables, queue) for number, queue in queues.items()},
         {number: found for number, queue in queues.items() if (found := _schedule(tables, queue)) is not None},
         _whole(row.get("speed")), None if row.get("fec") is None else str(row["fec"]), str(row.get("alias") or name),
+        on_off(row.get("autoneg")), len(str(row["lanes"]).split(",")) if "lanes" in row else None,
     )  # fmt: skip
 
 
@@ -98,10 +100,10 @@ def _headroom(tables: Mapping[str, Table], name: str) -> frozenset[int] | None:
     if "BUFFER_PG" not in tables:
         return None  # older images have it in a file beside
     found = set()
-    for number, row in _by_number(tables["BUFFER_PG"], name):
+    for group, row in _by_number(tables["BUFFER_PG"], name):
         profile = _reference(row.get("profile"))
         if profile == "NULL" or "xoff" in mapping(mapping(tables.get("BUFFER_PROFILE")).get(profile)):
-            found.add(number)
+            found.add(group)
     return frozenset(found)
 
 
@@ -114,6 +116,23 @@ def _marking(tables: Mapping[str, Table], queue: Mapping[str, Any]) -> Marking:
 def _schedule(tables: Mapping[str, Table], queue: Mapping[str, Any]) -> Schedule | None:
     row = mapping(mapping(tables.get("SCHEDULER")).get(_reference(queue.get("scheduler"))))
     return Schedule(row.get("type") == "STRICT", _whole(row.get("weight"))) if row else None
+
+
+def light(text: str) -> dict[str, tuple[float, float]]:
+    """Of a dump of STATE_DB (``sonic-db-dump -n STATE_DB -y``), by port: dBm that it sends and gets, the weakest lane of each. Raises
+    Unusable. Source: sonic-net/SONiC, CMIS_Diagnostic_Monitoring_Overview."""
+    try:
+        tables = mapping(read_json(text, LIMIT))
+    except UnreadableText as error:
+        raise Unusable(f"is no dump of STATE_DB: {error}") from error
+    sensors = {str(key).partition("|")[2]: mapping(mapping(row).get("value")) for key, row in tables.items()
+               if str(key).startswith("TRANSCEIVER_DOM_SENSOR|")}  # fmt: skip
+    if not sensors:
+        raise Unusable("is no dump of STATE_DB: it has no TRANSCEIVER_DOM_SENSOR")
+    lanes = {port: [[number(str(row.get(f"{way}{lane}power"))) for lane in range(1, 9)] for way in ("tx", "rx")]
+             for port, row in bounded(sensors).items()}  # fmt: skip
+    known = {port: [[value for value in values if value is not None] for values in both] for port, both in lanes.items()}
+    return {port: (min(sent), min(got)) for port, (sent, got) in known.items() if sent and got}
 
 
 def line(port: str, hop: str, wanted: str) -> str:

@@ -19,6 +19,9 @@ from railwright.cli.main import run
 from railwright.cli.session import Session
 from railwright.events import HostOutcome, RunOutcome
 from railwright.path import End, Export, first_break, steps
+from railwright.report.path_page import path_page
+from railwright.switch_check import Unusable
+from railwright.switch_check.sonic import light
 from switch_exports import SONIC, broken
 
 SITE = """
@@ -97,6 +100,55 @@ def test_both_ends_of_a_cable_stand_side_by_side(fec: str, told: str | None, sta
     assert link["speed"].status == ("pass" if rate == 400 else "fail"), "the export says 400000"
 
 
+MODULE = {"kind": "optical transceiver", "limits": {"rx_power": {"low alarm": 0.1, "high alarm": 3.0}}, "values": [
+    {"kind": "tx_power", "lane": 1, "value": 1.0}, {"kind": "rx_power", "lane": 1, "value": 0.5},
+    {"kind": "rx_power", "lane": 2, "value": 0.8}, {"kind": "tx_power", "lane": 2, "value": 0.0}]}  # fmt: skip
+SIDE = {"fec": "RS", "autoneg": "off", "lanes": 8, "corrected_bits": 4_000_000, "received_bytes": 10**15, "corrected_blocks": 12,
+        "uncorrectable_blocks": 0, "carrier_downs": 0, "pause_storms": None, "module": MODULE}  # fmt: skip
+STATE = {"TRANSCEIVER_DOM_SENSOR|Ethernet0": {"type": "hash", "value": {
+    "tx1power": "0.9", "tx2power": "N/A", "rx1power": "-2.0", "rx2power": "-1.5"}}}  # fmt: skip
+
+
+def link(own: dict[str, Any], row: dict[str, Any] | None = None, state: Any = None) -> dict[str, Any]:
+    """The rows of one end's cable, by hop; the other node's are another cable's."""
+    facts = facts_of("roce8-bond")
+    nic, config = facts["qos"]["nics"][0], switch_exports.sonic()
+    config["PORT"]["Ethernet0"].update(row or {})
+    facts["health"]["ports"] = [{"hca": nic["hca"], "port": nic["port"], "netdev": "ens1", **SIDE, **own}]
+    given = Export("sonic", json.dumps(config), "leaf1.json", light(json.dumps(state)) if state else {})
+    ends = [End(node, "rail0", facts, nic["hca"], nic["port"], CABLE) for node in ("n1", "n2")]
+    return {step.hop: step for step in steps(ends[0], ends[1], profile(), 9000, {"leaf1": given}) if step.place == "n1 rail0 to leaf1 etp1"}
+
+
+def test_what_came_through_a_cable_is_judged_as_health_does() -> None:
+    found = link({}, {"lanes": "1,2,3,4,5,6,7,8"}, STATE)
+    assert found["errors"].found == "5e-10 of the bits before FEC at most, 12 blocks put right, 0 lost after FEC"
+    assert found["light"].found == "host sends 0.0, gets -3.0 dBm; switch sends 0.9, gets -2.0 dBm"
+    assert [found[name].status for name in ("errors", "light", "lanes")] == ["pass"] * 3
+    weak = {**MODULE, "values": [{"kind": "tx_power", "lane": 1, "value": 1.0}, {"kind": "rx_power", "lane": 1, "value": 0.05}]}
+    found = link({"module": weak, "uncorrectable_blocks": 10**15})
+    assert (found["light"].status, found["errors"].status) == ("fail", "warn")
+    assert "below the module's alarm limit" in found["light"].found
+
+
+@pytest.mark.parametrize(("own", "row", "hop", "status"), [
+    ({}, {"lanes": "1,2,3,4"}, "lanes", "fail"), ({"lanes": None}, {"lanes": "1,2,3,4"}, "lanes", None),
+    ({}, {"autoneg": "on"}, "auto-negotiation", "pass"), ({}, {}, "auto-negotiation", None),
+    ({"module": {"kind": "copper cable"}}, {"autoneg": "on"}, "auto-negotiation", "fail"),
+    ({"module": {"kind": "copper cable"}}, {"autoneg": "off"}, "auto-negotiation", "pass"),
+    ({"autoneg": 7}, {"autoneg": "on"}, "auto-negotiation", None), ({"module": {"values": [5]}}, {}, "light", None),
+    ({"corrected_bits": "x", "corrected_blocks": None, "uncorrectable_blocks": None}, {}, "errors", None)])
+def test_what_only_one_end_tells_is_not_held(own: dict[str, Any], row: dict[str, Any], hop: str, status: str | None) -> None:
+    found = link(own, row)
+    assert (found[hop].status if hop in found else None) == status
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"PORT_TABLE|Ethernet0": {}}', "x" * 100])
+def test_what_is_no_dump_of_state_is_said(text: str) -> None:
+    with pytest.raises(Unusable, match="is no dump of STATE_DB"):
+        light(text)
+
+
 @pytest.mark.parametrize("what", ["PFC is off", "the DSCP goes to another class"])
 def test_a_broken_port_is_where_the_path_breaks(what: str) -> None:
     hop, change = SONIC[what]
@@ -136,7 +188,10 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (["path", "node1:rail0", "node2:rail0"], "takes two rails"),
     (["path", "node1:rail0", "node2:rail0", "-i", "site.yml", "--switch", "leaf1=ios:x"], "allowed: NAME=OS:FILE, with OS of sonic, nvue"),
     (["path", "node1:rail0", "node2:rail0", "-i", "site.yml", "--switch", "leaf1=sonic:none.json"], "none.json: No such file"),
-    (["speed", "--switch", "leaf1=sonic:leaf1.json"], "--switch is for explain path"), (["host", "a", "b"], "takes two rails")])
+    (["speed", "--switch", "leaf1=sonic:leaf1.json"], "--switch is for explain path"), (["host", "a", "b"], "takes two rails"),
+    (["speed", "-o", "x.html"], "-o is for explain path"),
+    (["path", "node1:rail0", "node2:rail0", "-i", "site.yml", "--switch", "leaf1=sonic:leaf1.json,leaf1.json"], "is no dump of STATE_DB"),
+    (["path", "node1:rail0", "node2:rail0", "-i", "site.yml", "-o", "site.yml"], "exists already")])
 def test_bad_input_is_one_line(site: Path, capsys: pytest.CaptureFixture[str], words: list[str], why: str) -> None:
     assert run(["explain", *words]) == 64
     assert why in capsys.readouterr().err
@@ -157,5 +212,20 @@ def test_the_verb(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: p
     assert (code, document["exit_code"], document["profile"]) == (1, 1, "dscp26-prio3")
     assert {step["place"] for step in document["steps"]} == {
         "node1 rail0", "node1 rail0 to leaf1 Ethernet0", "leaf1 Ethernet0", "node2 rail0 to leaf1 Ethernet0", "node2 rail0"}
-    assert run(words[:-2]) == 1
+    assert run([*words[:-2], "-o", "way.html"]) == 1
     assert "leaf1 Ethernet0" in capsys.readouterr().out
+    assert all(f"<h2>{place}</h2>" in Path("way.html").read_text() for place in {step["place"] for step in document["steps"]})
+    assert run([*words, "-o", "way.html"]) == 64
+    assert "-o way.html: exists already; allowed: a new file" in capsys.readouterr().err
+
+
+def test_the_drawing_has_every_hop_and_no_html_of_anybodys() -> None:
+    config = broken(switch_exports.sonic(), SONIC["PFC is off"][1])
+    found = path(config, Cable(("leaf<script>",), ("Ethernet4",), "<img src=x>"))
+    text = path_page(found, "dscp26-prio3", ["n1 rail0", "n2 rail0"])
+    assert text.count("<dt>") == len(found)
+    assert "<script" not in text and "<img" not in text and "leaf&lt;script&gt;" in text
+    assert "http" not in text, "it needs no network"
+    bad = first_break(found)
+    assert bad is not None and f"It breaks first at {bad.place}: {bad.hop}" in text
+    assert text.count('<li class="host') == 2 and '<li class="switch broken">' in text
