@@ -45,7 +45,7 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 
 .PHONY: test
 test: $(INSTALLED) $(INSTALLED216) ## everything: sanity, lint, core216, unit, contract, integration, hostile, containers, fabric
-	@tools/need containers demo kubectl network ssh unit
+	@tools/need browser containers demo kubectl network ssh unit
 	@$(STAGES) sanity images lint core216 unit contract integration hostile containers fabric
 
 .PHONY: lint
@@ -67,7 +67,7 @@ test-contract: $(INSTALLED) ## the rules of docs/architecture.md and the wheel
 
 .PHONY: test-integration
 test-integration: $(INSTALLED) ## the command line over real ansible-playbook runs on this machine
-	@tools/need compiler kubectl network ssh
+	@tools/need browser compiler kubectl network ssh
 	@$(STAGES) integration -- $(ARGS)
 
 .PHONY: test-hostile

@@ -9,6 +9,8 @@ import hashlib
 import os
 import re
 import secrets
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,3 +113,12 @@ def load_run(identity: str | None = None) -> Run:
         return Run(**data)
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not a run record: {error}") from error
+
+
+def of_inventory(inventory: Given | None) -> Iterator[Run]:
+    """Stored runs, the newest first; with an inventory its own. What is no record of this version is left out."""
+    for identity in reversed(stored()):
+        with suppress(InputError):
+            run = load_run(identity)
+            if inventory is None or run.inventory == site_path(inventory):
+                yield run

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import next_command
+from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
 from railwright.isolate.model import QUIET
 from railwright.report import burn_in
 from railwright.report import isolate as search
@@ -23,6 +25,7 @@ class Case(NamedTuple):
     message: str
     expected: str
     found: str
+    next: str = ""  # a command that shows more
 
 
 RESULT_OF_STATUS = {
@@ -104,6 +107,7 @@ def _verdict(verdict: dict[str, Any]) -> Case:
         message=str(verdict.get("message") or status),
         expected=_value(verdict.get("expected"), verdict.get("found")),
         found=_value(verdict.get("found"), verdict.get("expected")),
+        next="" if status == "pass" else next_command(verdict, COMMANDS),
     )
 
 

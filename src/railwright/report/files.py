@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A stored run as files for machines and people: report.json, report.xml (JUnit), report.md, a benchmark's plots, a search's heat map."""
+"""A stored run as files for machines and people: report.json, report.xml (JUnit), report.md, report.html, a benchmark's plots, a search's
+heat map."""
 
 from pathlib import Path
 from typing import NamedTuple
 
 from railwright.report.cases import as_junit, cases_of
 from railwright.report.markdown import as_markdown
+from railwright.report.page import Picture, as_page
 from railwright.report.plot import Heat, Plot, heats, plots, png, svg
 from railwright.runs import Run
 from railwright.writing import json_text, make_directories, write_atomic
@@ -14,24 +16,30 @@ from railwright.writing import json_text, make_directories, write_atomic
 class Written(NamedTuple):
     """Where the report lies."""
 
-    forms: dict[str, Path]  # json, junit and markdown
+    forms: dict[str, Path]  # json, junit, markdown and html
     plots: list[Path]
 
 
-def write_report(run: Run, directory: Path) -> Written:
-    """Write all three forms and the plots that the Markdown names."""
+def write_report(run: Run, directory: Path, *, page_alone: bool = False) -> Written:
+    """Write all forms and the plots that the Markdown names."""
     make_directories(directory)
     cases, pictures = cases_of(run), plots(run)
     drawn = []
-    every: list[Plot | Heat] = [*pictures, *heats(run)]
+    shown: list[Picture] = []
+    every: list[Plot | Heat] = [*heats(run), *pictures]
     for plot in every:
-        for suffix, content in ((".svg", svg(plot)), (".png", png(plot))):
+        forms = {".svg": svg(plot), ".png": png(plot)}
+        heat = isinstance(plot, Heat)  # half a million pairs are no SVG for a page
+        shown.append(Picture(plot.title, "image/png" if heat else "image/svg+xml", forms[".png" if heat else ".svg"]))
+        for suffix, content in forms.items() if not page_alone else ():
             drawn.append(directory / (plot.file + suffix))
             write_atomic(drawn[-1], content)
-    texts = {
+    page = as_page(run, cases, shown)
+    texts = {"html": ("report.html", page)} if page_alone else {
         "json": ("report.json", json_text(run.as_dict())),
         "junit": ("report.xml", as_junit(run, cases)),
         "markdown": ("report.md", as_markdown(run, cases, pictures)),
+        "html": ("report.html", page),
     }
     paths = {}
     for form, (name, text) in texts.items():

@@ -21,6 +21,9 @@ Rows = list[tuple[str, ...]]
 
 PICTURE = "isolate-pairs"  # the file of plot.py's heat map
 SHOWN = 20  # pairs
+EVIDENCE = ("Finding", "Round", "Partner", "Gb/s", "Its like", "Judged")
+ROUNDS = ("Round", "Pairs", "Seconds", "Failures", "Slowest")
+PAIRS = ("Nodes", "Share of its like", "Slowest", "Round")
 
 
 class Worst(NamedTuple):
@@ -123,9 +126,8 @@ def section(document: Object) -> list[str]:
     image = [f"![share of its like, of every pair]({PICTURE}.svg)", "", f"[The same as PNG]({PICTURE}.png); the slowest pairs:", ""]
     findings = [(str(number), row["kind"], row["text"]) for number, row in enumerate(document["findings"], start=1)]
     drained = [(row["node"], row["state"], row["text"] or "-") for row in document["drained"]]
-    evidence = ("Finding", "Round", "Partner", "Gb/s", "Its like", "")
     lines += markdown_section("### Findings", ("", "Finding", "What"), findings)
-    lines += markdown_section("### Measurements behind the findings", evidence, evidence_rows(document))
+    lines += markdown_section("### Measurements behind the findings", EVIDENCE, evidence_rows(document))
     lines += markdown_section("### Drained", ("Node", "State", "What"), drained)
-    lines += markdown_section("### Rounds", ("Round", "Pairs", "Seconds", "Failures", "Slowest"), round_rows(document))
-    return lines + markdown_section("### Pairs", ("Nodes", "Share of its like", "Slowest", "Round"), pair_rows(document), image)
+    lines += markdown_section("### Rounds", ROUNDS, round_rows(document))
+    return lines + markdown_section("### Pairs", PAIRS, pair_rows(document), image)

@@ -81,14 +81,14 @@ def bench(document: dict[str, Any], plots: Sequence[Plot]) -> list[str]:
     facts = {name: rows.figure(document.get(name.lower())) for name in ("Purpose", "Launcher", "Ranks")}
     facts["Hosts in rank order"] = ", ".join(map(str, document.get("hosts") or [])) or "-"
     lines = ["", "## nccl-tests", *_table(("", ""), facts.items()), *_table(*rows.versions(document))]
-    lines += _table(SUMMARY, [_summary(document, run) for run in runs])
+    lines += _table(SUMMARY, [summary_row(document, run) for run in runs])
     lines += ["", *(f"- not run: {markdown_cell(why)}" for why in document["left_out"])] if document.get("left_out") else []
     for number, run in enumerate(runs):
         lines += ["", f"### {markdown_cell(rows.title(document, run))}", "", *_run(run, pictures.get(number))]
     return lines + markdown_section("### GPUs and HCAs", rows.AFFINITY, list(rows.affinity_rows(document)))
 
 
-def _summary(document: dict[str, Any], run: dict[str, Any]) -> Sequence[str]:
+def summary_row(document: dict[str, Any], run: dict[str, Any]) -> Sequence[str]:
     node = f" on {run['node']}" if run.get("node") and not run.get("label") else ""
     nodes = "1" if run.get("node") else str(len(run.get("nodes") or document.get("hosts") or []))
     source = "-" if run.get("floor") is None else str(run.get("floor_source") or "-")

@@ -118,7 +118,7 @@ def counters(traffic: Iterable[Object]) -> list[str]:
 BANDWIDTH = ("Node", "Rail", "HCA", "Gb/s alone", "at least", "Gb/s with all rails", "at least")
 
 
-def bandwidth(verdicts: Iterable[Object]) -> list[str]:
+def bandwidth_rows(verdicts: Iterable[Object]) -> list[tuple[str, ...]]:
     """Each rail by itself and with all others; [] where nothing was measured with all others."""
     ways, measured = (CHECK["write_bw"], CHECK[TOGETHER]), dict[tuple[str, ...], dict[str, Object]]()
     for item in verdicts:
@@ -127,6 +127,10 @@ def bandwidth(verdicts: Iterable[Object]) -> list[str]:
             measured.setdefault(place, {})[str(item["check"])] = item
     if not any(ways[1] in both for both in measured.values()):
         return []
-    table = [(*place, *(figure(both.get(way, {}).get(key)) for way in ways for key in ("found", "expected")))
-             for place, both in sorted(measured.items())]
-    return markdown_section("## Bandwidth of rails", BANDWIDTH, table)
+    return [(*place, *(figure(both.get(way, {}).get(key)) for way in ways for key in ("found", "expected")))
+            for place, both in sorted(measured.items())]
+
+
+def bandwidth(verdicts: Iterable[Object]) -> list[str]:
+    """The section of report.md."""
+    return markdown_section("## Bandwidth of rails", BANDWIDTH, bandwidth_rows(verdicts))

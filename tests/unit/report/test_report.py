@@ -151,11 +151,11 @@ def _with(text: str) -> tuple[Run, list[Any]]:
     return one, cases_of(one)
 
 
-def test_write_report_writes_three_files_and_json_is_the_record(tmp_path: Path) -> None:
+def test_write_report_writes_four_files_and_json_is_the_record(tmp_path: Path) -> None:
     one = run(verdicts=[verdict("fail", message="\ud800 \x00")])
     paths, plots = write_report(one, tmp_path / "out" / "deep")
     assert plots == []
-    assert {path.name for path in paths.values()} == {"report.json", "report.xml", "report.md"}
+    assert {path.name for path in paths.values()} == {"report.json", "report.xml", "report.md", "report.html"}
     assert json.loads(paths["json"].read_text()) == one.as_dict()
     ET.parse(paths["junit"])
     assert "## Failed (1)" in paths["markdown"].read_text()
