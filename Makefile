@@ -125,6 +125,11 @@ bench-scale: $(INSTALLED) ## what a drift of 1,000 loopback nodes costs the cont
 bench-top: $(INSTALLED) ## what `top` with 200 nodes that are not there costs the controller a second: build/bench/top.json
 	@$(BIN)/python -m tests.bench.top $(ARGS)
 
+.PHONY: bench-page
+bench-page: $(INSTALLED) ## how long a report of 2,000 nodes takes to open in Chromium: build/bench/page.json
+	@tools/need browser
+	@$(BIN)/python -m tests.bench.page $(ARGS)
+
 .PHONY: bench-agent
 bench-agent: $(INSTALLED) ## what the agent costs a node with eight GPUs in an hour: build/bench/agent.json
 	@$(BIN)/python -m tests.bench.agent $(ARGS)

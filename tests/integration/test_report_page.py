@@ -13,11 +13,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from railwright.report.cases import cases_of
 from railwright.report.files import write_report
 from railwright.report.page import as_page
-from report_pages import five_kinds, validated
+from report_pages import CHROMIUM, OPTIONS, five_kinds, validated
 
-CHROMIUM = "/usr/bin/chromium"
-OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-           "--disable-component-update", "--disable-sync"]  # fmt: skip
 SERIOUS = ("serious", "critical")
 KINDS = ("validate", "drift", "bench", "isolate", "apply")
 

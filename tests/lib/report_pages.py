@@ -6,12 +6,16 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from tests.lib.searches import run_of, searched_document
+from tests.lib.simulated_fabric import Fault, Noise
+from tests.lib.small_fleets import fleet_of
+
 from bench_documents import document, stored_run
 from railwright.runs import Run, save_run
-from searches import run_of, searched_document
-from simulated_fabric import Fault, Noise
-from small_fleets import fleet_of
 
+CHROMIUM = "/usr/bin/chromium"
+OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+           "--disable-component-update", "--disable-sync"]  # fmt: skip
 RAILS = 8
 CHECKS = (("port.state", "ACTIVE"), ("port.rate", 400), ("port.active_mtu", 4096), ("rail.gid", "RoCE v2"))
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title=2</script>{{ 7*7 }}\u202e</td></tr>'
