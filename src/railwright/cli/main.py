@@ -155,6 +155,9 @@ def command() -> Any:
 def _add(everywhere: list[Any], commands: dict[str, Any], above: str = "") -> None:
     for name, child in commands.items():
         child.params += everywhere
+        for param in child.params:
+            if getattr(param, "is_flag", False):
+                param.metavar = ""  # else --help shows <bool>, as if it took a word
         ansible_options.add(child, above + name)
         _add(everywhere, getattr(child, "commands", {}), f"{above}{name} ")
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``railwright report``: a stored run as JSON, JUnit XML, Markdown and an HTML page; which runs are stored."""
+"""``railwright report``: a stored run as JSON, JUnit XML, Markdown and an HTML page; which runs are stored, and how two
+differ."""
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from railwright.cli import console
-from railwright.cli.options import OptionalInventory, option
-from railwright.exitcodes import InputError
+from railwright.cli.options import Format, OptionalInventory, option
+from railwright.exitcodes import ExitCode, InputError
 
 if TYPE_CHECKING:
     from railwright.inventories import Given
@@ -22,6 +23,7 @@ Examples:
   railwright report -o out/
   railwright report -i mycluster --format html -o out/
   railwright report --list
+  railwright report --compare 20260101T120000Z-validate-1a2b3c4d 20260102T120000Z-validate-5e6f7a8b
   railwright report --run 20260101T120000Z-validate-1a2b3c4d --format json
 """
 
@@ -35,18 +37,26 @@ class ReportFormat(StrEnum):
 Output = Annotated[Path | None, option("--output", "-o", metavar="DIR", help="Where to write. Default: beside the stored run.")]
 RunId = Annotated[str | None, option("--run", metavar="ID", help="Which stored run. Default: the newest.")]
 List = Annotated[bool, typer.Option("--list", help="Write nothing: print the stored runs, the newest first.")]
-Form = Annotated[ReportFormat, option("--format", help="text and json: what is printed, of all forms; html: write the page alone.")]
+COMPARE_HELP = "Write nothing: print what is worse and what better in run B than in A, and how busbw moved; end 1 where anything is worse."
+Compare = Annotated[tuple[str, str] | None, typer.Option("--compare", metavar="A B", help=COMPARE_HELP)]
+Form = Annotated[ReportFormat, option("--format", "-f", help="text and json: what is printed, of all forms; html: write the page alone.")]
 SHOWN = 50  # runs of a list
+WAYS = {"worse": "fail", "better": "pass", "other": "warn"}  # each in the colour of a result
 
 
 def command(
     output: Output = None, run: RunId = None, inventory: OptionalInventory = None, form: Form = ReportFormat.TEXT, *, listed: List = False,
+    compare: Compare = None,
 ) -> None:  # fmt: skip
     from railwright.report.files import write_report
     from railwright.runs import load_run, runs_directory
 
     if run is not None and (listed or inventory is not None):
         raise InputError("--run names one run; allowed with it: -o, --format")
+    if compare is not None:
+        if (output, run, inventory, listed) != (None, None, None, False):
+            raise InputError("--compare names two runs; allowed with it: --format")
+        _compare(*compare, form)
     if listed:
         _list(inventory, form)
         return
@@ -86,3 +96,30 @@ def _list(inventory: "Given | None", form: ReportFormat) -> None:
         console.print_json({"runs": rows})
         return
     console.table(("run", "exit code", "inventory"), [(row["id"], str(row["exit_code"]), row["inventory"]) for row in rows])
+
+
+def _compare(one: str, other: str, form: ReportFormat) -> NoReturn:
+    from railwright.report.compare import moved, speeds
+    from railwright.runs import load_run
+
+    before, after = load_run(one), load_run(other)
+    if before.verb != after.verb:
+        raise InputError(f"--compare {one} {other}: {before.verb} and {after.verb} judge other things; allowed: two runs of one verb")
+    rows, figures = moved(before, after), speeds(before, after)
+    code = ExitCode.FAILED if any(row.way == "worse" for row in rows) else ExitCode.OK
+
+    def show() -> None:
+        if rows:
+            cells = [(console.styled(row.way, WAYS[row.way]), *row[1:]) for row in rows]
+            console.table(("", "node", "check", "what", "before", "after", "message"), cells)
+        else:
+            console.say("no result differs")
+        if figures:
+            console.table(("busbw", "before", "after", "change"), [
+                (figure.what, *("-" if value is None else f"{value:.2f}" for value in (figure.before, figure.after)),
+                 "-" if figure.percent is None else f"{figure.percent:+.1f} %") for figure in figures])
+
+    document = {"before": one, "after": other, "changes": [row._asdict() for row in rows],
+                "busbw": [figure._asdict() for figure in figures], "exit_code": int(code)}  # fmt: skip
+    console.answer(Format.JSON if form is ReportFormat.JSON else Format.TEXT, document, show)
+    raise typer.Exit(code)

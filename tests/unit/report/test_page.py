@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from bench_documents import document, one_run, stored_run
 from railwright.cli.main import run as railwright
 from railwright.report.cases import cases_of
 from railwright.report.files import write_report
 from railwright.report.page import as_page
 from railwright.runs import save_run
-from report_pages import HOSTILE, drifted, five_kinds, run, validated
+from report_pages import HOSTILE, drifted, five_kinds, run, validated, verdict
 
 LARGEST = 2_000_000  # bytes
 
@@ -102,3 +103,32 @@ def test_the_verb_writes_the_page_of_one_inventory(tmp_path: Path, capsys: pytes
 def test_the_words_of_a_hostile_node_are_all_there() -> None:
     one = run("validate", {"gpu001": {"status": "failed", "message": HOSTILE}})
     assert "document.title=1" in "".join(Tags(as_page(one, cases_of(one), [])).text)
+
+
+def test_two_runs_beside_each_other(capsys: pytest.CaptureFixture[str]) -> None:
+    """One fault healed, one new, one node more that does not answer; what is good in both is not said."""
+    rails = [verdict("gpu001", rail, ("port.rate", 400)) for rail in range(4)]
+    one = run("validate", {"gpu001": {"status": "ok"}}, "20260101T120000Z", verdicts=[rails[0] | {"status": "fail"}, *rails[1:]])
+    other = run("validate", {"gpu001": {"status": "ok"}, "gpu002": {"status": "unreachable"}}, "20260102T120000Z",
+                verdicts=[rails[0], rails[1] | {"status": "warn"}, *rails[2:]])  # fmt: skip
+    ids = [save_run(each).name for each in (one, other)]
+    assert railwright(["report", "--compare", *ids, "--format", "json"]) == 1
+    changes = json.loads(capsys.readouterr().out)["changes"]
+    assert [(row["way"], row["node"], row["before"], row["after"]) for row in changes] == [
+        ("worse", "gpu001", "passed", "warning"), ("worse", "gpu002", "not judged", "error"), ("better", "gpu001", "failed", "passed")]
+    assert railwright(["report", "--compare", *ids[::-1], "--format", "json"]) == 1
+    assert railwright(["report", "--compare", ids[0], ids[0]]) == 0
+    assert "no result differs" in capsys.readouterr().out
+    assert railwright(["report", "--compare", ids[0], save_run(drifted()).name]) == 64
+    assert "validate and drift judge other things" in capsys.readouterr().err
+    assert railwright(["report", "--compare", *ids, "--list"]) == 64
+
+
+def test_busbw_of_two_benches_is_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    slow = document(one_run(judged_busbw=171.45))
+    ids = [save_run(stored_run(f"2026010{day}T000000Z-bench", bench)).name for day, bench in ((1, document()), (2, slow))]
+    assert railwright(["report", "--compare", *ids, "--format", "json"]) == 0
+    [row] = json.loads(capsys.readouterr().out)["busbw"]
+    assert (row["before"], row["after"], row["percent"]) == (342.9, 171.45, -50.0)
+    assert railwright(["report", "--compare", *ids]) == 0
+    assert "-50.0 %" in capsys.readouterr().out
