@@ -18,7 +18,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.pro
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_fabric import MTU_ALLOWED
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import FABRICS, KEYS, ROLES, Key
 from railwright.exitcodes import InputError
-from railwright.writing import make_directories, usual_mode, write_atomic
+from railwright.init.editor import FILE, inventory_schema, modeline
+from railwright.writing import json_text, make_directories, usual_mode, write_atomic
 
 WIDTH = 110
 FILES = ("hosts.yml", "group_vars/all/site.yml")
@@ -152,9 +153,14 @@ def expect_room(directory: Path) -> None:
 
 
 def write_inventory(directory: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write the files and return their paths. Raises InitError before anything is written if one exists."""
+    """Write the files, and a schema for editors beside them; return the paths of the former.
+
+    Raises InitError before anything is written if one exists.
+    """
     expect_room(directory)
-    for path, text in ((directory / name, text) for name, text in texts.items()):
+    written = {name: modeline(name.count("/")) + text for name, text in texts.items()}
+    written[FILE] = json_text(inventory_schema(), indent=None)
+    for path, text in ((directory / name, text) for name, text in written.items()):
         try:
             make_directories(path.parent)
             write_atomic(path, text, usual_mode())
