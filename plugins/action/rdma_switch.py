@@ -16,7 +16,6 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.scanned import kee
 from ansible_collections.railwright.rdma.plugins.plugin_utils.switches import CLI_COMMAND, COMMANDS, Way, way_of
 
 SAID = 200  # characters of a refusal; what is longer may be the configuration itself, of which a line looked like an error
-NOBODY = "Could not connect to "  # ansible.netcommon.httpapi connects with its first request
 
 
 class ActionModule(StepAction):
@@ -36,12 +35,9 @@ class ActionModule(StepAction):
         command = COMMANDS[way.os]
         if way.module:
             by_cli = way.module == CLI_COMMAND
-            if by_cli:
-                self._log_in()
+            self._log_in("get_prompt" if by_cli else "get_capabilities")
             said = self._answer(way.module, {"command": command} if by_cli else {"commands": [command]}, variables, {})
             failed, why, text = bool(said.get("failed")), text_of(said.get("msg") or said.get("exception", "")), said.get("stdout")
-            if failed and why.startswith(NOBODY):
-                raise AnsibleConnectionFailure(shortened(why, SAID))
             text = text[0] if isinstance(text, list) and text else text
         else:
             said = self._low_level_execute_command(command)
@@ -52,9 +48,9 @@ class ActionModule(StepAction):
         shown = masked_text(shortened(why, SAID)) if len(why) <= SAID else "what it said is not shown: it may hold secrets"
         raise AnsibleActionFail(f"{command}: {shown}")
 
-    def _log_in(self) -> None:
+    def _log_in(self, question: str) -> None:
         """Before the command: the module's answer would not tell a switch that is away from one that refuses."""
         try:
-            persistent.Connection(self._connection.socket_path).get_prompt()
+            getattr(persistent.Connection(self._connection.socket_path), question)()
         except persistent.ConnectionError as error:
-            raise AnsibleConnectionFailure(shortened(str(error), SAID)) from None
+            raise AnsibleConnectionFailure(shortened(" ".join(str(error).split()), SAID)) from None
