@@ -84,7 +84,6 @@ def _ways(inventory: Given, limit: str | None) -> dict[str, Way]:
 
 def _way(loaded: Loaded, name: str) -> Way:
     from ansible_collections.railwright.rdma.plugins.plugin_utils.switches import way_of
-    from railwright.inventory import Untemplated
     from railwright.inventory_index import is_host_name
 
     if not is_host_name(name):
@@ -92,20 +91,16 @@ def _way(loaded: Loaded, name: str) -> Way:
     if name in loaded.groups.get("rdma", ()):
         raise InputError(f"{name} is in group rdma and in group {GROUP}; allowed: one of the two")
     said = loaded.connection[name]
-    found = [said.get(f"ansible_{what}") for what in ("network_os", "connection")]
-    wrong = next((value for value in found if isinstance(value, Untemplated)), None)
-    if wrong is not None:
-        raise InputError(f"{name}: {wrong.why}")
+    os, connection = (getattr(said.get(key), "why", said.get(key)) for key in ("ansible_network_os", "ansible_connection"))
     try:
-        return way_of(found[0], found[1] or "ssh")
+        return way_of(os, connection or "ssh")
     except ValueError as error:
         raise InputError(f"{name}: {error}") from error
 
 
 def _expect_room(output: Path, files: dict[str, Path], *, overwrite: bool) -> None:
-    if (output.exists() and not output.is_dir()) or not output.parent.is_dir():
-        raise InputError(f"-o {output}: {'is no directory' if output.exists() else 'the directory above it does not exist'}; allowed: a "
-                         "directory, or a new one in one that exists")  # fmt: skip
+    if output.exists() and not output.is_dir():
+        raise InputError(f"-o {output}: is no directory; allowed: one, or a new one")
     there = next((file for file in files.values() if file.exists() or file.is_symlink()), None)
     if there is not None and not overwrite:
         raise InputError(f"{there} exists already; allowed: --overwrite, or another directory")
@@ -123,7 +118,7 @@ def _asked(inventory: Given, ways: dict[str, Way]) -> tuple[RunOutcome, dict[str
             outcome = run_playbook("switch_read", inventory, None, {"__railwright_switches": private}, listener, said, list(ways))
         complete(outcome, ways)
         kept = {name: kept_answer({"directory": private, "inventory_hostname": name}, "directory") for name in ways}
-    texts = {name: answer["text"] for name, answer in kept.items() if answer is not None}
+    texts = {name: answer["text"] for name, answer in kept.items() if answer}
     require(outcome, lambda host: host.name in texts, "answer")
     return outcome, texts
 
