@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from railwright.exitcodes import RunError
@@ -104,6 +104,14 @@ def _collections_path(environ: Mapping[str, str], config: UserConfig) -> str:
     """Ours first: another version in the operator's home must not answer for this command line."""
     theirs = environ.get("ANSIBLE_COLLECTIONS_PATH") or config.paths("collections_path", "collections_paths")
     return os.pathsep.join([str(collection_root()), theirs or DEFAULT_COLLECTIONS])
+
+
+def lacking(collections: Iterable[str]) -> list[str]:
+    """Of these the ones that ansible-playbook, which looks beside its own packages as well, would not find."""
+    named = ansible_environment(os.environ, Path.cwd())["ANSIBLE_COLLECTIONS_PATH"].split(os.pathsep)
+    paths = [Path(path).expanduser() for path in [*named, *sys.path]]
+    roots = [path if path.name == "ansible_collections" else path / "ansible_collections" for path in paths]
+    return [name for name in collections if not any((root / name.replace(".", "/")).is_dir() for root in roots)]
 
 
 class UserConfig:

@@ -51,7 +51,6 @@ GROUP = "rdma"  # every managed node is in it
 UNREADABLE_VAULT = ("is encrypted with Ansible Vault and no password fits; allowed: one of --ask-vault-pass, --vault-id, "
                     "--vault-password-file, ANSIBLE_VAULT_PASSWORD_FILE or ansible.cfg")  # fmt: skip
 NO_VARIABLES = "are no variables; allowed: KEY=VALUE, a mapping as YAML or JSON text, or @FILE"
-HINT = f"allowed: at least one host in group {GROUP}"
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,9 @@ def override(inventory: Inventory, values: Mapping[str, Any], options: Mapping[s
     return replace(inventory, hosts=hosts, options={**inventory.options, **options})
 
 
-def load_inventory(given: Given, limit: str | None = None, ask: Ask | None = None) -> Inventory:
+def load_inventory(given: Given, limit: str | None = None, ask: Ask | None = None, group: str = GROUP) -> Inventory:
     """Read inventories as one. Raises InputError with one clear line for everything that keeps it from being read. ``ask``: needed where
-    the limit has ``slurm:`` parts."""
+    the limit has ``slurm:`` parts. ``group``: of which hosts."""
     named = inventories(given)
     for path in named:
         if not path.exists():
@@ -123,10 +122,10 @@ def load_inventory(given: Given, limit: str | None = None, ask: Ask | None = Non
         with uncollected(), compiled_once(), _quiet() as said:
             secrets = _vault_secrets()
             index = build_index(*named, decrypt=partial(_decrypted, secrets))
-            found, manager = _load(named, limit if ask is None else None, index, secrets, said)
+            found, manager = _load(named, limit if ask is None else None, index, secrets, said, group)
             if ask is None or limit is None:
                 return found
-            names = [str(host.name) for host in _managed(manager, named, limit, ask(found))]
+            names = [str(host.name) for host in _managed(manager, named, limit, ask(found), group)]
             membership = {name: found.membership[name] for name in names}
             return replace(found, limit=limit, hosts={name: found.hosts[name] for name in names}, membership=membership)
     except InputError as error:
@@ -135,7 +134,9 @@ def load_inventory(given: Given, limit: str | None = None, ask: Ask | None = Non
         raise InputError(f"{named}: a value is nested too deeply to be read") from error
 
 
-def _load(path: Inventories, limit: str | None, index: Index, secrets: list[Any], said: list[str]) -> tuple[Inventory, Any]:
+def _load(
+    path: Inventories, limit: str | None, index: Index, secrets: list[Any], said: list[str], group: str,
+) -> tuple[Inventory, Any]:  # fmt: skip
     """With Ansible's inventory manager."""
     loader = Loader(index.condensed, alone=index.sources == 1)
     # Ansible reads group_vars beside the playbook, too: those of the collection, as in a run, not those of whatever directory this is.
@@ -149,7 +150,7 @@ def _load(path: Inventories, limit: str | None, index: Index, secrets: list[Any]
             str(name): (int(group.priority), frozenset(str(above.name) for above in group.get_ancestors()))
             for name, group in manager.groups.items()
         }
-        hosts = _managed(manager, path, limit, {})
+        hosts = _managed(manager, path, limit, {}, group)
         variables = Variables(manager, loader, *path, extra=extra)
         membership, values = {}, {}
         for host in hosts:
@@ -200,15 +201,16 @@ def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
         data.basedir = directory
 
 
-def _managed(manager: Any, path: Inventories, limit: str | None, slurm: Mapping[str, Collection[str]]) -> list[Any]:
-    """The hosts of group rdma within the limit; never the implicit localhost."""
-    members = manager.groups[GROUP].get_hosts() if GROUP in manager.groups else []
+def _managed(manager: Any, path: Inventories, limit: str | None, slurm: Mapping[str, Collection[str]], group: str) -> list[Any]:
+    """The hosts of the group within the limit; never the implicit localhost."""
+    hint = f"allowed: at least one host in group {group}"
+    members = manager.groups[group].get_hosts() if group in manager.groups else []
     if not members:
         known = sorted(host.name for host in manager.get_hosts())
         if not known:
-            raise InputError(f"{path}: has no hosts; {HINT}")
-        what = "is empty" if GROUP in manager.groups else "does not exist"
-        raise InputError(f"{path}: group {GROUP} {what}, so no host is managed{did_you_mean(GROUP, tuple(sorted(manager.groups)))}; {HINT}")
+            raise InputError(f"{path}: has no hosts; {hint}")
+        what = "is empty" if group in manager.groups else "does not exist"
+        raise InputError(f"{path}: group {group} {what}, so no host is managed{did_you_mean(group, tuple(sorted(manager.groups)))}; {hint}")
     if limit is None:
         return list(members)
     names = chosen(limit, manager.hosts, partial(_matched, manager), partial(_check_limit, manager, path=path), slurm)
@@ -218,7 +220,7 @@ def _managed(manager: Any, path: Inventories, limit: str | None, slurm: Mapping[
     hosts = [host for host in members if host.name in names]
     if not hosts:
         allowed = first_of([host.name for host in members], SHOWN)
-        raise InputError(f"--limit {limit}: matches no host of group {GROUP} in {path}; allowed: {allowed}")
+        raise InputError(f"--limit {limit}: matches no host of group {group} in {path}; allowed: {allowed}")
     return hosts
 
 

@@ -19,7 +19,7 @@ CONTROLLER = {"assert", "debug", "fail", "group_by", "import_playbook", "include
 MODULES = sorted(name.rpartition("/")[2].removesuffix(".py") for name in matching("plugins/modules/", suffix=".py"))
 PLAYED = [name for name in matching("roles/", "playbooks/", suffix=".yml") if name.startswith("playbooks/") or "/tasks/" in name]
 # Modules whose action plugin does everything itself and sends nothing of theirs to a node.
-HERE = {"rdma_cluster", "rdma_consent", "rdma_guarded", "rdma_preflight"}
+HERE = {"rdma_cluster", "rdma_consent", "rdma_guarded", "rdma_preflight", "rdma_switch"}
 # Of these the documentation names what people read; the rest is for the next step of a role of ours.
 STEPS = {"rdma_bench", "rdma_prefix", "rdma_ssh_mesh"}
 WORDS = {

@@ -54,6 +54,8 @@ BUILDING = {**COLLECTIVE, "nccl_tests_path": "/opt/nccl-tests", "nccl_tests_laun
 PREBUILT = {**COLLECTIVE, "nccl_tests_path": "/opt/nccl-tests", "nccl_tests_launcher": "local", "nccl_tests_install": "prebuilt"}
 MADE = {"rdma_prefix:nccl_tests.state": {"changed": False, "programs": {"all_reduce_perf": SHA}, "manifest": None}}
 SLURM = {"upgrade_scheduler": "slurm", "upgrade_scheduler_host": "honest1"}
+SWITCH = {"ansible_network_os": "sonic", "__railwright_switches": "{{ lookup('ansible.builtin.env', 'HOSTILE') }}/run"}
+EXPORT = {"PORT": {"Ethernet0": {"mtu": "9216", "admin_status": "up"}}}
 ISOLATED = "{{ dict(groups['rdma'] | product(['railwright isolate r1: rail2 41 of 392 Gb/s with 3 partners'])) }}"
 AFTER_BOOT = {"rdma_state:apply": {**ANSWERS["rdma_state:apply"], "reboot_needed": ["network: MTU of rail0 (eth1)"]}}
 MOUNT = {"unit": "srv-nccl\\x2dtests.mount", "file": "/etc/systemd/system/srv-nccl\\x2dtests.mount",
@@ -64,6 +66,7 @@ SCENARIOS = (
     Scenario("drift", "drift"),
     Scenario("diagnose", "diagnose", {"diagnose_process": "python3"}),
     Scenario("cabling", "cabling"),
+    Scenario("switch_read", "switch_read", SWITCH, {"shell": EXPORT}),
     Scenario("part_health", "part_health"),
     Scenario("scheduler_state", "scheduler_state", SLURM, joint=True),
     Scenario("explain", "explain"),
@@ -117,6 +120,7 @@ ASKS = {
     "facts": "rdma_facts:facts",
     "diagnose": "rdma_facts:ranks",
     "cabling": "rdma_check:cabling",
+    "switch_read": "shell:",
     "part_health": "rdma_measure:health",
     "scheduler_state": "rdma_drain:inspect",
     "nccl_tests_programs":

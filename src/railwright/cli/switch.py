@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright switch``: the switch side of the inventory's QoS profile: a text to review, and what switches are configured to do. No node
-and no switch is contacted."""
+is contacted, and no switch but by ``read`` (``switch_read.py``)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import typer
 from railwright.cli import console
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import bad_input, judged_inventory
+from railwright.cli.switch_read import HELP as READ
+from railwright.cli.switch_read import show_read
 from railwright.exitcodes import ExitCode, InputError
 from railwright.reading import read_bounded
 
@@ -213,4 +215,4 @@ def _ports(names: list[str]) -> str:
     return f"{names[0]} and {len(names) - 1} more" if len(names) > SHOWN else ", ".join(names)
 
 
-ABOUT, VERBS = "The switch side of the fabric.", {"hints": (show_hints, HELP), "check": (show_check, CHECK)}
+ABOUT, VERBS = "The switch side of the fabric.", {"hints": (show_hints, HELP), "check": (show_check, CHECK), "read": (show_read, READ)}
