@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, whole
@@ -26,7 +27,9 @@ ON = ("on", "enable", "enabled", True)
 LOSSLESS = ("lossless", "lossless-single-ipool")  # the modes with PFC; of lossy the rest holds too, lossy-multi-tc has other maps
 OFF = ("off", "disable", "disabled", False)
 POOLS = ("roce-lossless", "default-lossless")
-RANGE = re.compile(r"([a-z]+)([0-9]{1,4})(?:-([0-9]{1,4}))?(s[0-9](?:-[0-9])?)?")
+RANGE = re.compile(r"([a-z]+)([0-9]{1,4})(?:-([0-9]{1,4}))?(?:s([0-9])(?:-([0-9]))?)?")
+MOST = 200_000  # ports in all ranges
+SPLIT = re.compile(r"[2-8]x")
 NUMBERS = re.compile(r"[0-7](?:-[0-7])?")
 
 
@@ -39,10 +42,12 @@ def ports(document: Any) -> list[Port]:
         raise Unusable(f"is not {KIND}: it sets no interface")
     qos = mapping(said.get("qos"))
     found: dict[str, Mapping[str, Any]] = {}
-    for key, row in interfaces.items():  # a port stands in each range that it shares a setting with, and alone
-        for name in _names(str(key)):
-            found[name] = _merged(found.get(name, {}), mapping(row))
-    return [_port(qos, name, row) for name, row in bounded(found).items()]
+    named = ((name, mapping(row)) for key, row in interfaces.items() for name in _names(str(key)))
+    for name, row in islice(named, MOST):  # a port stands in each range that it shares a setting with, and alone
+        found[name] = _merged(found.get(name, {}), row)
+    if next(named, None) is not None:
+        raise Unusable(f"is not {KIND}: its ranges name more than {MOST} ports")
+    return [_port(qos, name, row) for name, row in bounded(found).items() if not _split(row)]
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +60,14 @@ def _names(text: str) -> Iterator[str]:
     for part in text.split(","):
         found = RANGE.fullmatch(part)
         if found is not None and found[1] == "swp":
-            yield from (f"swp{number}{found[4] or ''}" for number in range(int(found[2]), min(int(found[3] or found[2]), 9999) + 1))
+            parts = [f"s{part}" for part in range(int(found[4]), int(found[5] or found[4]) + 1)] if found[4] else [""]
+            yield from (f"swp{number}{part}" for number in range(int(found[2]), int(found[3] or found[2]) + 1) for part in parts)
+
+
+def _split(row: Mapping[str, Any]) -> bool:
+    """Whether its lanes are ports of their own: then it is none."""
+    said = mapping(row.get("link")).get("breakout")
+    return any(SPLIT.fullmatch(str(way)) for way in (said if isinstance(said, dict) else (said,)))
 
 
 def _port(qos: Mapping[str, Any], name: str, row: Mapping[str, Any]) -> Port:

@@ -19,7 +19,7 @@ Table = Mapping[str, Mapping[str, Any]]
 REFERENCE = re.compile(r"\[[A-Z_0-9]+\|([^|\[\]]+)\]")
 GREEN = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")  # hosts' packets are green
 KIND = "a SONiC config_db.json"
-INNER = ("Inb", "Rec")  # a chassis' own ports, which have no cable
+INNER = ("Inb", "Rec", "Dpc")  # a chassis' own ports and those to a DPU within: they have no cable
 DARK = -40.0  # dBm of the least power that a module can say, 0.1 uW (SFF-8636, CMIS)
 
 

@@ -114,6 +114,23 @@ def test_nvue_says_of_a_port_in_several_ranges() -> None:
     assert (side("nvue", export, "swp1").speed, side("nvue", export, "swp1").lanes) == (400_000, 4)
 
 
+def test_nvue_ports_that_are_split_are_their_parts() -> None:
+    ways: tuple[object, ...] = ("2x", {"2x": {"lanes-per-port": 4}})
+    profile = qos_profile("dscp26-prio3")
+    assert profile is not None
+    for way in ways:
+        export = of_nvue({}, **{"swp1-2": {"link": {"breakout": way}}, "swp1-2s0-1": {"link": {"mtu": 9216}},
+                                "swp1s1": {"link": {"mtu": 1500}}, "swp3": {"link": {"mtu": 9216, "breakout": "1x"}}})  # fmt: skip
+        found = {one.port: one.first is None for one in check("nvue", json.dumps(export), profile, 9000)}
+        assert found == {"swp1s0": True, "swp1s1": False, "swp2s0": True, "swp2s1": True, "swp3": True}
+
+
+def test_nvue_ranges_without_end_are_refused() -> None:
+    for ranges, why in (("swp0-9999", "no switch has more than 2048"), (",".join(["swp1-2000"] * 20_000), "more than 200000 ports")):
+        with pytest.raises(Unusable, match=why):
+            one_of("nvue", of_nvue({}, **{ranges: {"link": {"mtu": 9216}}}))
+
+
 def test_nvue_ports_that_are_down_by_a_word_are_left_out() -> None:
     with pytest.raises(Unusable, match="no port that is up"):
         one_of("nvue", of_nvue({}, swp1={"link": {"state": "down"}}))
