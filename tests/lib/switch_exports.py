@@ -182,7 +182,7 @@ QOS = ("PORT_QOS_MAP", PORT)
 SONIC: dict[str, tuple[str, Callable[[Config], None]]] = {
     "a port's MTU is the image's default of long ago": ("mtu", _put("PORT", PORT, "mtu")("1500")),
     "a port's MTU is a little too small": ("mtu", _put("PORT", PORT, "mtu")("8999")),
-    "the port trusts the VLAN tag": ("trust", _put(*QOS, "dot1p_to_tc_map")("AZURE")),
+    "the port trusts the VLAN tag": ("trust", _put(*QOS)({"dot1p_to_tc_map": "AZURE", "tc_to_queue_map": "AZURE", "pfc_enable": "3"})),
     "the port has no DSCP map": ("trust", _put(*QOS, "dscp_to_tc_map")(None)),
     "the port has no maps at all": ("trust", _put(*QOS)(None)),
     "the DSCP goes to another class": ("class", _put("DSCP_TO_TC_MAP", "AZURE", "26")("1")),

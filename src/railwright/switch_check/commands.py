@@ -30,6 +30,11 @@ def indented(text: str, comment: str) -> Block:
     return found
 
 
+def spoken(commands: Block, words: tuple[str, ...]) -> bool:
+    """Whether a command, or one below it, begins so: which platform's they are."""
+    return any(word.startswith(words) for text, below in commands.items() for word in (text, *mapping(below)))
+
+
 CHANNEL = re.compile(r"channel-group ([0-9]{1,4})(?: .{0,40})?")
 
 

@@ -76,7 +76,7 @@ def _way_out(port: Port, chain: Chain) -> Iterator[Hop]:
     yield _hop("pause", f"priority {chain.priority} stops queue {queue}", _of(port.pauses, chain.priority, "stops queue"),
                good=stopped is not None and stopped == queue, wanted=f'"{chain.priority}": "{queue}"')
     mark = None if port.marking is None or queue is None else port.marking.get(queue)
-    marks = mark is not None and mark.ecn and (mark.low is None or mark.high is None or 0 < mark.low < mark.high)
+    marks = mark is not None and mark.ecn and (mark.low is None or mark.high is None or 0 < mark.low <= mark.high)
     yield _hop("ecn", f"queue {queue} marks", None if port.marking is None else _marks(mark), good=marks, wanted=queue)
     own = None if port.schedule is None or queue is None else port.schedule.get(queue)
     found = None if port.schedule is None else "no schedule" if own is None else "strict" if own.strict else f"weight {own.weight}"

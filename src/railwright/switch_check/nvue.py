@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, mapping, whole
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, whole
+from railwright.switch_check.commands import numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded, on_off
 
 KIND = "what `nv config show -o json` prints"
@@ -22,7 +24,12 @@ ROCE_QUEUES = {3: 3, 6: 6}  # switch priority -> traffic class in RoCE mode; all
 ROCE_SCHEDULE = {0: Schedule(strict=False, weight=50), 3: Schedule(strict=False, weight=50), 6: Schedule(strict=True)}
 ROCE_MARKING = {0: Marking(ecn=True, low=150000, high=1500000, percent=100), 3: Marking(ecn=True, low=150000, high=1500000, percent=100)}
 ON = ("on", "enable", "enabled", True)
-RANGE = re.compile(r"([a-z]+)([0-9]{1,4})(?:-([0-9]{1,4}))?(s[0-9](?:-[0-9])?)?")
+LOSSLESS = ("lossless", "lossless-single-ipool")  # the modes with PFC; of lossy the rest holds too, lossy-multi-tc has other maps
+OFF = ("off", "disable", "disabled", False)
+POOLS = ("roce-lossless", "default-lossless")
+RANGE = re.compile(r"([a-z]+)([0-9]{1,4})(?:-([0-9]{1,4}))?(?:s([0-9])(?:-([0-9]))?)?")
+MOST = 200_000  # ports in all ranges
+SPLIT = re.compile(r"[2-8]x")
 NUMBERS = re.compile(r"[0-7](?:-[0-7])?")
 
 
@@ -34,8 +41,18 @@ def ports(document: Any) -> list[Port]:
     if not interfaces:
         raise Unusable(f"is not {KIND}: it sets no interface")
     qos = mapping(said.get("qos"))
-    found = {name: mapping(row) for key, row in interfaces.items() for name in _names(str(key))}
-    return [_port(qos, name, row) for name, row in bounded(found).items()]
+    found: dict[str, Mapping[str, Any]] = {}
+    named = ((name, mapping(row)) for key, row in interfaces.items() for name in _names(str(key)))
+    for name, row in islice(named, MOST):  # a port stands in each range that it shares a setting with, and alone
+        found[name] = _merged(found.get(name, {}), row)
+    if next(named, None) is not None:
+        raise Unusable(f"is not {KIND}: its ranges name more than {MOST} ports")
+    return [_port(qos, name, row) for name, row in bounded(found).items() if not _split(row)]
+
+
+def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    both = {key for key in one if isinstance(one[key], dict) and isinstance(other.get(key), dict)}
+    return {**one, **other} | {key: _merged(one[key], other[key]) for key in both}
 
 
 def _names(text: str) -> Iterator[str]:
@@ -43,27 +60,39 @@ def _names(text: str) -> Iterator[str]:
     for part in text.split(","):
         found = RANGE.fullmatch(part)
         if found is not None and found[1] == "swp":
-            yield from (f"swp{number}{found[4] or ''}" for number in range(int(found[2]), min(int(found[3] or found[2]), 9999) + 1))
+            parts = [f"s{part}" for part in range(int(found[4]), int(found[5] or found[4]) + 1)] if found[4] else [""]
+            yield from (f"swp{number}{part}" for number in range(int(found[2]), int(found[3] or found[2]) + 1) for part in parts)
+
+
+def _split(row: Mapping[str, Any]) -> bool:
+    """Whether its lanes are ports of their own: then it is none."""
+    said = mapping(row.get("link")).get("breakout")
+    return any(SPLIT.fullmatch(str(way)) for way in (said if isinstance(said, dict) else (said,)))
 
 
 def _port(qos: Mapping[str, Any], name: str, row: Mapping[str, Any]) -> Port:
     own, link = mapping(row.get("qos")), mapping(row.get("link"))
-    roce = _roce(qos)
+    mode = _roce(qos)
+    roce, other = mode is not None, mode == "lossy-multi-tc"
     maps = _profile(qos, own, "mapping")
     classes = PLAIN | dict(_numbered(maps.get("dscp"), "switch-priority"))
     queues = dict.fromkeys(range(8), 0) | (ROCE_QUEUES if roce else {number: number for number in range(8)})
     queues |= dict(_numbered(_profile(qos, own, "egress-queue-mapping").get("switch-priority"), "traffic-class"))
     pfc = _profile(qos, own, "pfc")
-    default = frozenset((3,)) if roce and _name(own, "pfc") == GLOBAL else frozenset()
-    paused = _numbers(pfc["switch-priority"]) if "switch-priority" in pfc else default
-    pool = mapping(mapping(qos.get("traffic-pool")).get("roce-lossless"))
-    headroom = _numbers(pool["switch-priority"]) if "switch-priority" in pool else frozenset((3,)) if roce else None
+    lossless = frozenset((3,)) if mode in LOSSLESS else frozenset()
+    default = lossless if _name(own, "pfc") == GLOBAL else frozenset()
+    said = _numbers(pfc["switch-priority"]) if "switch-priority" in pfc else default
+    paused, heard = (frozenset() if pfc.get(way) in OFF else said for way in ("tx", "rx"))
+    pools = [pool for name in POOLS if "switch-priority" in (pool := mapping(mapping(qos.get("traffic-pool")).get(name)))]
+    headroom = frozenset[int]().union(*(_numbers(pool["switch-priority"]) for pool in pools)) if pools else lossless if roce else None
     watched = mapping(own.get("pfc-watchdog")).get("state") in ON
     trust = maps.get("trust", "both" if roce and _name(own, "mapping") == GLOBAL else "l2")  # what a port has by itself
     return Port(
-        name, "down" not in mapping(link.get("state")), whole(link.get("mtu")), trust in ("l3", "both"), classes, queues,
-        {number: number for number in range(8)}, headroom, paused, {number: queues[number] for number in paused},
-        paused if watched else frozenset(), _marking(qos, own, roce=roce), _schedule(qos, own, roce=roce),
+        name, link.get("state") != "down" and "down" not in mapping(link.get("state")), whole(link.get("mtu")), trust in ("l3", "both"),
+        None if other else classes, None if other else queues,
+        {number: number for number in range(8)}, headroom, paused, {number: queues[number] for number in heard},
+        paused if watched else frozenset(), None if other else _marking(qos, own, roce=roce),
+        None if other else _schedule(qos, own, roce=roce),
         _speed(str(link.get("speed"))), None if link.get("fec") is None else str(link["fec"]), None,
         on_off(link.get("auto-negotiate")), whole(link.get("lanes")),
     )  # fmt: skip
@@ -75,10 +104,11 @@ def _speed(text: str) -> int | None:
     return None if figure is None else figure * 1000
 
 
-def _roce(qos: Mapping[str, Any]) -> bool:
-    """``enable: on`` until 5.14, ``state: enabled`` since."""
+def _roce(qos: Mapping[str, Any]) -> str | None:
+    """The mode, None where it is off. ``enable: on`` until 5.14, ``state: enabled`` since; `nv set qos roce` alone is lossless."""
     said = mapping(qos.get("roce"))
-    return (said.get("state") in ON or said.get("enable") in ON) and said.get("mode", "lossless") == "lossless"
+    on = "roce" in qos and said.get("state", said.get("enable", True)) in ON
+    return str(said.get("mode", "lossless")) if on else None
 
 
 def _profile(qos: Mapping[str, Any], own: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
@@ -93,8 +123,8 @@ def _name(own: Mapping[str, Any], kind: str) -> str:
 def _numbered(rows: Any, field: str) -> Iterator[tuple[int, int]]:
     for key, row in mapping(rows).items():
         value = whole(mapping(row).get(field))
-        if is_digits(str(key)) and value is not None:
-            yield int(key), value
+        if value is not None:
+            yield from ((number, value) for number in numbers(str(key), 63))
 
 
 def _numbers(value: Any) -> frozenset[int]:
@@ -112,12 +142,12 @@ def _marking(qos: Mapping[str, Any], own: Mapping[str, Any], *, roce: bool) -> d
     found = dict(ROCE_MARKING) if roce else {}
     for key, row in mapping(_profile(qos, own, "congestion-control").get("traffic-class")).items():
         said = mapping(row)
-        if is_digits(str(key)):
-            before = found.get(int(key), Marking(ecn=False))
+        for number in numbers(str(key), 7):
+            before = found.get(number, Marking(ecn=False))
             ecn = said["ecn"] in ON if "ecn" in said else before.ecn
             low, high, percent = (whole(said[name]) if name in said else old for name, old in (
                 ("min-threshold", before.low), ("max-threshold", before.high), ("probability", before.percent)))
-            found[int(key)] = Marking(ecn, low, high, percent)
+            found[number] = Marking(ecn, low, high, percent)
     return found
 
 
@@ -125,9 +155,9 @@ def _schedule(qos: Mapping[str, Any], own: Mapping[str, Any], *, roce: bool) -> 
     found = dict(ROCE_SCHEDULE) if roce else {}
     for key, row in mapping(_profile(qos, own, "egress-scheduler").get("traffic-class")).items():
         said = mapping(row)
-        if is_digits(str(key)):
-            strict = said["mode"] == "strict" if "mode" in said else found.get(int(key), Schedule(strict=False)).strict
-            found[int(key)] = Schedule(strict, None if strict else whole(said.get("bw-percent")))
+        for number in numbers(str(key), 7):
+            strict = said["mode"] == "strict" if "mode" in said else found.get(number, Schedule(strict=False)).strict
+            found[number] = Schedule(strict, None if strict else whole(said.get("bw-percent")))
     return found or None
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, whole
-from railwright.switch_check.commands import Block, indented, joined, numbers
+from railwright.switch_check.commands import Block, indented, joined, numbers, spoken
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
 
 KIND = "an NX-OS running-config"
@@ -23,11 +23,15 @@ MATCH = re.compile(r"match dscp ([0-9 ,-]{1,300})")
 GROUP = re.compile(r"set qos-group ([0-7])")
 CLASS_MAP = re.compile(r"class-map type qos (?:match-\w+ )?(\S{1,64})")
 CLASS = re.compile(r"class (?:type qos )?(\S{1,64})")
+TELLS = re.compile(r"match (?:dscp [0-9 ,-]{1,300}|cos .{1,40})")  # what is no DSCP by its number and no CoS may match it
+NEGOTIATE = re.compile(r"(no )?negotiate auto(?: [0-9]{1,6})?")
 NETWORK = re.compile(r"class type network-qos (?:c-8q-nq|c-nq)([0-7])")
 PAUSE = re.compile(r"pause (?:no-drop )?pfc-cos ([0-7])")
 QUEUE = re.compile(r"class type queuing c-out-(?:8q-)?q(?:([0-7])|-default)")
 SHARE = re.compile(r"bandwidth (?:remaining )?percent ([0-9]{1,3})")
 MARK = re.compile(r"random-detect minimum-threshold ([0-9]{1,9}) (\w{1,9}) maximum-threshold ([0-9]{1,9}) (\w{1,9})(.{0,80})")
+EOS = ("qos profile ", "qos map ", "transceiver qsfp ", "interface Port-Channel", "interface Management", "management api ",
+       "service-profile ", "priority-flow-control priority ")  # the last two of an interface
 SIZES = {"bytes": 1, "kbytes": 1000, "mbytes": 1000000, "packets": 208}
 WATCHDOG = "priority-flow-control watch-dog-interval on"
 
@@ -39,7 +43,7 @@ def parse(text: str, _limit: int) -> Block:
 def ports(document: Any) -> list[Port]:
     """Every Ethernet interface. Raises Unusable."""
     commands = mapping(document)
-    if any(text.startswith(("qos profile ", "qos map ", "transceiver qsfp ")) for text in commands):
+    if spoken(commands, EOS) or any(re.fullmatch(r"interface Ethernet[0-9]{1,3}", text) for text in commands):  # a Nexus' has a slot
         raise Unusable(f"is not {KIND}: it has commands of EOS")
     found = [(name[1], mapping(below)) for text, below in commands.items() if (name := INTERFACE.fullmatch(text))]
     if not found:
@@ -62,7 +66,12 @@ def _policy(commands: Block, own: Block, kind: str, way: str = "") -> Block:
 
 
 def _port(commands: Block, kinds: Mapping[str, Block], name: str, own: Block) -> Port:
-    classes = dict(_classes(kinds, _policy(commands, own, "qos", "input ")))
+    policy = _policy(commands, own, "qos", "input ")
+    vlans = not policy and any(word.startswith("service-policy type qos input ") for text, below in commands.items()
+                               if text.startswith("vlan configuration ") for word in mapping(below))  # fmt: skip
+    told = not vlans and all(TELLS.fullmatch(word) for text in policy if (of := CLASS.fullmatch(text)) for word in kinds.get(of[1], {})
+               if word.startswith("match "))  # fmt: skip
+    classes = dict(_classes(kinds, policy))
     groups = {int(of[1]): int(cos[1]) for text, below in _policy(commands, own, "network-qos").items() if (of := NETWORK.fullmatch(text))
               for word in below if (cos := PAUSE.fullmatch(word))}  # fmt: skip
     rows = _policy(commands, own, "queuing", "output ").items()
@@ -71,13 +80,15 @@ def _port(commands: Block, kinds: Mapping[str, Block], name: str, own: Block) ->
     paused = frozenset(groups.values()) if on else frozenset()
     mtu = next((whole(text.removeprefix("mtu ")) for text in own if text.startswith("mtu ")), MTU)
     return Port(
-        name, "shutdown" not in own, mtu, bool(classes), dict.fromkeys(range(64), 0) | classes, {number: number for number in range(8)},
+        name, "shutdown" not in own, mtu, bool(classes) if told else None,
+        dict.fromkeys(range(64), 0) | classes if told else None, {number: number for number in range(8)},
         groups, None, paused, {cos: number for number, cos in groups.items()},
         paused if WATCHDOG in commands and WATCHDOG in own else frozenset(),
-        {number: _marking(below) for number, below in queues.items()}, {number: _schedule(below) for number, below in queues.items()},
+        {number: _marking(below) for number, below in queues.items()},
+        {number: _schedule(below) for number, below in queues.items()} or None,
         next((whole(text.removeprefix("speed ")) for text in own if text.startswith("speed ")), None),
         next((text.removeprefix("fec ") for text in own if text.startswith("fec ")), None), None,
-        next((text == "negotiate auto" for text in own if text.endswith("negotiate auto")), None),
+        next((found[1] is None for text in own if (found := NEGOTIATE.fullmatch(text))), None),
     )  # fmt: skip
 
 

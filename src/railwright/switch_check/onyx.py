@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import list_or_empty
 from railwright.switch_check.commands import numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
@@ -18,13 +19,19 @@ from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bou
 KIND = "an Onyx running-config"
 MTU = 1500  # of an interface that says nothing
 KB = 1000
-INTERFACE = re.compile(r"interface ethernet ([0-9]{1,3}/[0-9/]{1,8})(?:-([0-9]{1,3}/[0-9/]{1,8}))?(?: (.{1,200}))?")
+INTERFACE = re.compile(r"interface (ethernet|port-channel|mlag-port-channel) ([0-9][0-9/]{0,11})(?:-([0-9][0-9/]{0,11}))?(?: (.{1,200}))?")
+MEMBER = re.compile(r"(mlag-)?channel-group ([0-9]{1,4})(?: .{0,40})?")
+ROCE = re.compile(r"(no )?roce(?: (lossless|semi-lossless|lossy))?")
+PREFIX = "cli default prefix-modes enable"  # a running-config ends this at its head and says what persists at its end
 WORDS: Mapping[str, re.Pattern[str]] = {
     "mtu": re.compile(r"mtu ([0-9]{1,5})(?: force)?"),
     "trust": re.compile(r"(?:no )?qos trust ?(\w{2,8})?"),
     "dscp": re.compile(r"qos map dscp ([0-9 ,-]{1,200}) to switch-priority ([0-7])"),
     "bind": re.compile(r"traffic-class ([0-7]) bind switch-priority ([0-7 ,-]{1,40})"),
-    "ecn": re.compile(r"traffic-class ([0-7]) congestion-control ecn minimum-absolute ([0-9]{1,7}) maximum-absolute ([0-9]{1,7})"),
+    "ecn": re.compile(r"traffic-class ([0-7]) congestion-control (?:ecn|both) "
+                      r"minimum-(absolute|relative) ([0-9]{1,7}) maximum-(?:absolute|relative) ([0-9]{1,7})"),
+    "group": re.compile(r"ingress-buffer iPort\.pg([0-7]) bind switch-priority ([0-7 ,-]{1,40})"),
+    "buffer": re.compile(r"ingress-buffer iPort\.pg([0-7]) map pool \S{1,20} type lossless(?: .{0,120})?"),
     "share": re.compile(r"traffic-class ([0-7]) dcb ets (strict|wrr)(?: ([0-9]{1,3}))?"),
     "pfc": re.compile(r"(?:no )?dcb priority-flow-control mode ?(on|off|auto)?(?: force)?"),
     "speed": re.compile(r"speed ([0-9]{1,3})G?(?: .*)?"),
@@ -40,15 +47,17 @@ ROCE_MARK = Marking(ecn=True, low=150 * KB, high=1500 * KB)
 
 
 def parse(text: str, _limit: int) -> list[str]:
-    """Commands; those within an interface's block bear its name, as those of one line do."""
+    """Commands; those within an interface's block bear its name, as those of one line do. Raises UnreadableText for what was cut off."""
+    if text.count(PREFIX) == 1 and f"no {PREFIX}" in text:
+        raise UnreadableText("it is cut off: it has no persistent prefix mode setting at its end")
     found, block = [], ""
     for line in text.splitlines():
         words = " ".join(line.split())
-        if words == "exit":
+        if words == "exit" or (words.startswith("interface ") and INTERFACE.fullmatch(words) is None):
             block = ""
-        elif words and not words.startswith("#"):
+        if words and words != "exit" and not words.startswith("#"):
             head = INTERFACE.fullmatch(words)
-            block = words if head is not None and head[3] is None else "" if head is not None else block
+            block = words if head is not None and head[4] is None else "" if head is not None else block
             found.append(words if head is not None or not block else f"{block} {words}")
     return found
 
@@ -63,24 +72,35 @@ def ports(document: Any) -> list[Port]:
         if head is None:
             others.append(text)
             continue
-        names = _range(head[1], head[2])
+        names = [f"{head[1]} {name}" for name in _range(head[2], head[3])]
         many += len(names)
         if many > MOST:
             raise Unusable(f"is not {KIND}: more than {MOST} commands of interfaces")
         for name in names:
-            own.setdefault(name, []).extend([head[3]] if head[3] else [])
-    if not own:
+            own.setdefault(name, []).extend([head[4]] if head[4] else [])
+    ethernet = {name.removeprefix("ethernet "): _joined(own, lines) for name, lines in own.items() if name.startswith("ethernet ")}
+    if not ethernet:
         raise Unusable(f"is not {KIND}: it has no interface ethernet")
-    switch = Switch("roce lossless" in others, _enabled(others), _lossless(others))
-    return [_port(switch, name, lines) for name, lines in bounded(own).items()]
+    modes = [found[2] or "lossless" if not found[1] else None for text in others if (found := ROCE.fullmatch(text))]
+    silent = not any("dcb priority-flow-control" in text for text in commands)
+    switch = Switch(modes[-1] if modes else None, _enabled(others), _lossless(others), silent)
+    return [_port(switch, name, lines) for name, lines in bounded(ethernet).items()]
+
+
+def _joined(own: Mapping[str, list[str]], lines: list[str]) -> list[str]:
+    """A member of a channel has the channel's commands too, before its own."""
+    member = next((found for text in lines if (found := MEMBER.fullmatch(text))), None)
+    return lines if member is None else [*own.get(f"{member[1] or ''}port-channel {member[2]}", []), *lines]
 
 
 class Switch(NamedTuple):
-    """What holds for all ports. ``pfc``: the priorities that have it, None where it is off, and where nothing is said of it ``()``."""
+    """What holds for all ports. ``roce``: its mode; ``pfc``: the priorities that have it, None where it is off, and where nothing is said
+    of it ``()``; ``silent``: no command is about PFC."""
 
-    roce: bool
+    roce: str | None
     pfc: frozenset[int] | tuple[()] | None
     lossless: frozenset[int]
+    silent: bool
 
 
 def _enabled(commands: list[str]) -> frozenset[int] | tuple[()] | None:
@@ -96,23 +116,30 @@ def _enabled(commands: list[str]) -> frozenset[int] | tuple[()] | None:
 
 def _range(first: str, last: str | None) -> list[str]:
     """1/1-1/4; of a range over slots only the first."""
-    (slot, _slash, begin), (_other, _too, end) = first.rpartition("/"), (last or first).rpartition("/")
-    return [f"{slot}/{number}" for number in range(int(begin), min(int(end), 256) + 1)] if begin.isdigit() and end.isdigit() else [first]
+    (slot, slash, begin), (_other, _too, end) = first.rpartition("/"), (last or first).rpartition("/")
+    if not (begin.isdigit() and end.isdigit()):
+        return [first]
+    return [f"{slot}{slash}{number}" for number in range(int(begin), min(int(end), 256) + 1)]
 
 
 def _port(switch: Switch, name: str, lines: list[str]) -> Port:
     said = {kind: [found for text in lines if (found := pattern.fullmatch(text))] for kind, pattern in WORDS.items()}
-    roce = switch.roce
+    roce, lossless = switch.roce is not None, frozenset({3} if switch.roce == "lossless" else ())
     classes = {dscp: dscp >> 3 for dscp in range(64)} | (ROCE_DSCP if roce else {})
     for found in said["dscp"]:
         classes |= dict.fromkeys(numbers(found[1], 63), int(found[2]))
     queues = {number: number for number in range(8)}
     for found in said["bind"]:
         queues |= dict.fromkeys(numbers(found[2], 7), int(found[1]))
-    mode = (_last(said["pfc"]) or "off") if said["pfc"] else "on" if roce and not switch.pfc else "off"
-    paused = frozenset() if mode != "on" or switch.pfc is None else frozenset(switch.pfc or ({3} if roce else ()))
+    mode = (_last(said["pfc"]) or "off") if said["pfc"] else "on" if lossless and not switch.pfc else "off"
+    paused = frozenset() if mode != "on" or switch.pfc is None else frozenset(switch.pfc or lossless)
+    freed = paused if "pfc-wd" in lines else frozenset[int]()
+    unsaid = switch.silent and not lossless and bool(switch.lossless)  # NVIDIA's guide to lossless pools sets no PFC: they may bring it
+    buffers = {found[1] for found in said["buffer"]}
+    headroom = frozenset(number for found in said["group"] if found[1] in buffers for number in numbers(found[2], 7))
     marking = {3: ROCE_MARK} if roce else {}
-    marking |= {int(found[1]): Marking(True, int(found[2]) * KB, int(found[3]) * KB) for found in said["ecn"]}
+    marking |= {int(found[1]): Marking(True, int(found[3]) * KB, int(found[4]) * KB) if found[2] == "absolute" else Marking(ecn=True)
+                for found in said["ecn"]}  # fmt: skip
     schedule = {number: Schedule(roce and number == ROCE_DSCP[48]) for number in range(8)}
     schedule |= {int(found[1]): Schedule(found[2] == "strict", int(found[3]) if found[3] else None) for found in said["share"]}
     mtu, speed = _last(said["mtu"]), _last(said["speed"])
@@ -120,8 +147,8 @@ def _port(switch: Switch, name: str, lines: list[str]) -> Port:
     up = [text for text in lines if text in DOWN][-1:] != [DOWN[0]]
     return Port(
         name, up, MTU if mtu is None else int(mtu), trust in ("L3", "both"), classes, queues,
-        {number: number for number in range(8)}, frozenset({3} if roce else set()) | switch.lossless, paused,
-        {number: queues[number] for number in paused}, paused if "pfc-wd" in lines else frozenset(), marking, schedule,
+        {number: number for number in range(8)}, lossless | switch.lossless | headroom, None if unsaid else paused,
+        None if unsaid else {number: queues[number] for number in paused}, None if unsaid else freed, marking, schedule,
         None if speed is None else int(speed) * 1000, _last(said["fec"]), f"Eth{name}",
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 """SONiC's config_db.json as ports. Pure.
 
 Source: sonic-net/SONiC, Configuration.md (tables and fields); sonic-swss, qosorch and pfcwdorch (references, and keys that are lists of
-ports). A reference is a name, or, in images before 202111, ``[TABLE|NAME]``.
+ports), and buffermgr; SAI, saiport.h. A reference is a name, or, in images before 202111, ``[TABLE|NAME]``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ Table = Mapping[str, Mapping[str, Any]]
 REFERENCE = re.compile(r"\[[A-Z_0-9]+\|([^|\[\]]+)\]")
 GREEN = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")  # hosts' packets are green
 KIND = "a SONiC config_db.json"
+INNER = ("Inb", "Rec", "Dpc")  # a chassis' own ports and those to a DPU within: they have no cable
+DARK = -40.0  # dBm of the least power that a module can say, 0.1 uW (SFF-8636, CMIS)
 
 
 def ports(document: Any) -> list[Port]:
@@ -26,20 +28,27 @@ def ports(document: Any) -> list[Port]:
     tables = {str(name): mapping(rows) for name, rows in mapping(document).items()}
     if not tables.get("PORT") or not all(isinstance(row, Mapping) for row in tables["PORT"].values()):
         raise Unusable(f"is not {KIND}: it has no table PORT")
-    return [_port(tables, str(name), row) for name, row in bounded(tables["PORT"]).items()]
+    return [_port(tables, str(name), row) for name, row in bounded(tables["PORT"]).items() if row.get("role") not in INNER]
 
 
 def _port(tables: Mapping[str, Table], name: str, row: Mapping[str, Any]) -> Port:
     qos = _of_port(tables.get("PORT_QOS_MAP"), name)
+    everywhere = mapping(mapping(tables.get("PORT_QOS_MAP")).get("global"))  # since 202205: the map of a port that has none of its own
+    if "dscp_to_tc_map" in everywhere and "dot1p_to_tc_map" not in qos:
+        qos = {"dscp_to_tc_map": everywhere["dscp_to_tc_map"], **qos}
     named = {kind: _named(tables, table, qos.get(field)) for kind, (field, table) in MAPS.items()} if qos else {}
-    queues = dict(_by_number(tables.get("QUEUE"), name))
+    queues: dict[int, dict[str, Any]] = {}
+    for queue, of in _by_number(tables.get("QUEUE"), name):  # its scheduler and its WRED profile may stand in rows of their own
+        queues.setdefault(queue, {}).update(of)
     watchdog = _of_port(tables.get("PFC_WD"), name)
+    paused = _numbers(qos.get("pfc_enable", "")) or frozenset()  # it is off where nothing is said
     software = _numbers(qos.get("pfcwd_sw_enable"))
-    trusted = "dscp_to_tc_map" in qos and "dot1p_to_tc_map" not in qos
+    maps = {kind for kind in ("dscp_to_tc_map", "dot1p_to_tc_map") if kind in qos}
+    trusted = None if len(maps) == 2 else "dscp_to_tc_map" in maps  # which of two counts, the ASIC decides; Dell's `roce enable` sets both
     return Port(
         name, str(row.get("admin_status", "down")) == "up", _whole(row.get("mtu")), trusted,
-        named.get("classes", {}), named.get("queues", {}), named.get("groups", {}), _headroom(tables, name),
-        _numbers(qos.get("pfc_enable")), named.get("pauses", {}), software if watchdog else frozenset(),
+        named.get("classes", {}), named.get("queues", {}), named.get("groups", {}), _headroom(tables, name, paused),
+        paused, named.get("pauses", {}), software if watchdog else frozenset(),
         {number: _marking(tables, queue) for number, queue in queues.items()},
         {number: found for number, queue in queues.items() if (found := _schedule(tables, queue)) is not None},
         _whole(row.get("speed")), None if row.get("fec") is None else str(row["fec"]), str(row.get("alias") or name),
@@ -72,10 +81,11 @@ def _of_port(table: Table | None, name: str) -> Mapping[str, Any]:
 
 
 def _by_number(table: Table | None, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Of a table with keys such as ``Ethernet0,Ethernet4|3-4``, the rows of a port by queue or group."""
+    """Of a table with keys such as ``Ethernet0,Ethernet4|3-4``, the rows of a port by queue or group; with virtual output queues the
+    switch and the ASIC stand before the port."""
     for key, row in (table or {}).items():
         names, _bar, numbers = str(key).rpartition("|")
-        if name in names.split(","):
+        if name in names.rpartition("|")[2].split(","):
             yield from ((number, mapping(row)) for number in _numbers(numbers) or ())
 
 
@@ -95,12 +105,18 @@ def _whole(value: Any) -> int | None:
     return int(value) if isinstance(value, str) and is_digits(value) else whole(value)
 
 
-def _headroom(tables: Mapping[str, Table], name: str) -> frozenset[int] | None:
-    """A profile with xoff; NULL leaves it to the dynamic buffer model, which gives a lossless one."""
+def _headroom(tables: Mapping[str, Table], name: str, paused: frozenset[int]) -> frozenset[int] | None:
+    """A profile with xoff; NULL leaves it to the dynamic buffer model, which gives a lossless one. In the traditional model buffermgr
+    makes the groups of ``pfc_enable`` by speed and cable: a file that was not saved since has none of them, and tells nothing."""
     if "BUFFER_PG" not in tables:
         return None  # older images have it in a file beside
+    rows = dict(_by_number(tables["BUFFER_PG"], name))
+    dynamic = mapping(mapping(tables.get("DEVICE_METADATA")).get("localhost")).get("buffer_model") == "dynamic"
+    cables = [mapping(row).get(name) for row in mapping(tables.get("CABLE_LENGTH")).values()]
+    if not dynamic and paused - set(rows) and any(cable not in (None, "0m") for cable in cables):
+        return None
     found = set()
-    for group, row in _by_number(tables["BUFFER_PG"], name):
+    for group, row in rows.items():
         profile = _reference(row.get("profile"))
         if profile == "NULL" or "xoff" in mapping(mapping(tables.get("BUFFER_PROFILE")).get(profile)):
             found.add(group)
@@ -129,7 +145,8 @@ def light(text: str) -> dict[str, tuple[float, float]]:
                if str(key).startswith("TRANSCEIVER_DOM_SENSOR|")}  # fmt: skip
     if not sensors:
         raise Unusable("is no dump of STATE_DB: it has no TRANSCEIVER_DOM_SENSOR")
-    lanes = {port: [[number(str(row.get(f"{way}{lane}power"))) for lane in range(1, 9)] for way in ("tx", "rx")]
+    lanes = {port: [[DARK if (text := str(row.get(f"{way}{lane}power"))) == "-inf" else number(text) for lane in range(1, 9)]
+                    for way in ("tx", "rx")]
              for port, row in bounded(sensors).items()}  # fmt: skip
     known = {port: [[value for value in values if value is not None] for values in both] for port, both in lanes.items()}
     return {port: (min(sent), min(got)) for port, (sent, got) in known.items() if sent and got}

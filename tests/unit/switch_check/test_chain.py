@@ -140,7 +140,9 @@ def test_a_watchdog_that_a_command_sets_no_more_warns(os: str, row: tuple[str, s
 def test_roce_lossless_of_onyx_is_a_good_chain() -> None:
     text = "roce lossless\ninterface ethernet 1/1\n   mtu 9216 force\n   pfc-wd\nexit\ninterface ethernet 1/2 shutdown\n"
     assert {one.port: [hop.hop for hop in one.hops if hop.status != "pass"] for one in text_of("onyx", text).values()} == {"1/1": []}
-    assert failing(text_of("onyx", text.replace("roce lossless", "roce"))["1/1"])[0] == "trust"
+    assert failing(text_of("onyx", text.replace("roce lossless", "no roce"))["1/1"])[0] == "trust"
+    assert failing(text_of("onyx", text.replace("roce lossless", "roce"))["1/1"]) == [], "lossless is the default"
+    assert failing(text_of("onyx", text.replace("roce lossless", "roce lossy"))["1/1"]) == ["headroom", "pfc", "pause"]
     off = text.replace("   pfc-wd\n", "   pfc-wd\n   dcb priority-flow-control mode off force\n")
     assert failing(text_of("onyx", off)["1/1"]) == ["pfc", "pause"]
 
