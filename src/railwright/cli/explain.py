@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from railwright.cli import console
+from railwright.cli.completing import of_explain, of_node
 from railwright.cli.explain_names import explain_host, explain_key
 from railwright.cli.explain_path import USAGE, explain_path
 from railwright.cli.nccl import explain as explain_variable
@@ -56,9 +57,10 @@ Examples:
 """
 NAME_HELP = ("host, gpudirect, speed, path, affinity, profile, a key of the inventory, a check's code, the name of an NCCL profile (scnet, "
              "oci-h100 …), or a variable of NCCL.")
-Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help=NAME_HELP, show_default=False, autocompletion=of_explain)]
 WORDS_HELP = "Of explain host: which; of explain path: from where to where."
-Words = Annotated[list[str] | None, typer.Argument(metavar="[NODE|NODE:RAIL NODE:RAIL]", help=WORDS_HELP, show_default=False)]
+Words = Annotated[list[str] | None, typer.Argument(metavar="[NODE|NODE:RAIL NODE:RAIL]", help=WORDS_HELP, show_default=False,
+                                                 autocompletion=of_node)]
 SWITCH_HELP = "Of explain path: what a switch on it says, NAME=OS:FILE; may be given several times."
 Switches = Annotated[list[str] | None, option("--switch", metavar="NAME=OS:FILE", help=SWITCH_HELP)]
 OUTPUT_HELP = "Of explain path: write it as a drawing, an HTML page that needs no network."

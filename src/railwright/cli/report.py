@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from railwright.cli import console
+from railwright.cli.completing import of_run
 from railwright.cli.options import Format, OptionalInventory, option
 from railwright.exitcodes import ExitCode, InputError
 
@@ -35,10 +36,10 @@ class ReportFormat(StrEnum):
 
 
 Output = Annotated[Path | None, option("--output", "-o", metavar="DIR", help="Where to write. Default: beside the stored run.")]
-RunId = Annotated[str | None, option("--run", metavar="ID", help="Which stored run. Default: the newest.")]
+RunId = Annotated[str | None, option("--run", metavar="ID", help="Which stored run. Default: the newest.", autocompletion=of_run)]
 List = Annotated[bool, typer.Option("--list", help="Write nothing: print the stored runs, the newest first.")]
 COMPARE_HELP = "Write nothing: print what is worse and what better in run B than in A, and how busbw moved; end 1 where anything is worse."
-Compare = Annotated[tuple[str, str] | None, typer.Option("--compare", metavar="A B", help=COMPARE_HELP)]
+Compare = Annotated[tuple[str, str] | None, typer.Option("--compare", metavar="A B", help=COMPARE_HELP, autocompletion=of_run)]
 Form = Annotated[ReportFormat, option("--format", "-f", help="text and json: what is printed, of all forms; html: write the page alone.")]
 SHOWN = 50  # runs of a list
 WAYS = {"worse": "fail", "better": "pass", "other": "warn"}  # each in the colour of a result
