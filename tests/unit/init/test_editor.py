@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
@@ -17,11 +17,17 @@ from railwright.init.editor import FILE, inventory_schema
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted(ROOT.glob("inventories/*/**/*.yml"))
-JUDGE = jsonschema.Draft7Validator(inventory_schema())
+
+
+@cache
+def judge() -> Any:
+    from jsonschema import Draft7Validator  # not in the second environment
+
+    return Draft7Validator(inventory_schema())
 
 
 def faults(document: Any) -> list[str]:
-    return [error.message for error in JUDGE.iter_errors(document)]
+    return [error.message for error in judge().iter_errors(document)]
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=[str(file.relative_to(ROOT)) for file in EXAMPLES])
