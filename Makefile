@@ -104,6 +104,10 @@ wheel: $(INSTALLED) ## dist/*.whl, which carries the collection, and dist/railwr
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist .
 	@$(BIN)/python -m railwright check --emit dist/railwright-check.pyz
 
+.PHONY: release
+release: $(INSTALLED) ## all of a release into dist/: wheel, collection, offline archive, SBOM, checksums; the same bytes every time
+	@$(BIN)/python tools/release $(ARGS)
+
 .PHONY: docs generate
 docs: generate
 generate: $(INSTALLED) ## write generated files anew (reference pages, argument specs, defaults)
