@@ -79,7 +79,7 @@ def test_the_sbom_names_every_wheel(dist: Path) -> None:
 
 def test_galaxys_collection_is_the_wheels(dist: Path, tmp_path: Path) -> None:
     [archive], [wheel] = dist.glob("railwright-rdma-*.tar.gz"), dist.glob("*.whl")
-    subprocess.run([str(BIN / "ansible-galaxy"), "collection", "install", "--offline", "-p", str(tmp_path), str(archive)],
+    subprocess.run([str(BIN / "ansible-galaxy"), "collection", "install", "--force", "--offline", "-p", str(tmp_path), str(archive)],
                    check=True, capture_output=True)  # fmt: skip
     root = tmp_path / "ansible_collections/railwright/rdma"
     installed = {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
