@@ -71,7 +71,8 @@ def test_the_sbom_names_every_wheel(dist: Path) -> None:
     document = json.loads(file.read_text())
     [archive] = dist.glob("railwright-offline-*.tar.gz")
     with tarfile.open(archive) as opened:
-        sums = {hashlib.sha256(opened.extractfile(name).read()).hexdigest() for name in opened.getnames() if name.endswith(".whl")}  # type: ignore[union-attr]
+        wheels = [opened.extractfile(name) for name in opened.getnames() if name.endswith(".whl")]
+        sums = {hashlib.sha256(wheel.read()).hexdigest() for wheel in wheels if wheel is not None}
     parts = [document["metadata"]["component"], *document["components"]]
     assert {part["hashes"][0]["content"] for part in parts} == sums
     assert {"ansible-core", "ansible-runner", "asyncssh"} <= {part["name"] for part in parts}

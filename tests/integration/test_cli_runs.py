@@ -259,7 +259,7 @@ def test_report_of_the_last_run(site: Site) -> None:
     assert site.run("validate", "-i", "hosts.yml")[0] == 3
     code, out, _err = site.run("report", "-o", "out")
     assert code == 0
-    assert out.split() == ["out/report.json", "out/report.xml", "out/report.md"]
+    assert out.split() == ["out/report.json", "out/report.xml", "out/report.md", "out/report.html"]
     root = ET.parse(site.directory / "out" / "report.xml").getroot()
     assert {suite.get("name"): (suite.get("failures"), suite.get("errors")) for suite in root} == {"n1": ("1", "0"), GONE: ("0", "1")}
     record = json.loads((site.directory / "out" / "report.json").read_text())
