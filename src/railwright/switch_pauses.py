@@ -69,7 +69,7 @@ def read(os: str, text: str, priority: int, file: str) -> Ports:
 def grown(before: Ports, after: Ports) -> tuple[dict[str, Counters], dict[str, str]]:
     """What each port counted in between; and why of some nobody knows. After a reset none of a port's counters says anything."""
     found = {port: Counters() for port in {**before, **after}}
-    unknown = {port: f"only in the {'earlier' if port in before else 'later'} export" for port in found if (port in before) != (port in after)}
+    unknown = {port: f"only in the {('later', 'earlier')[port in before]} export" for port in found if (port in before) != (port in after)}
     for port in (port for port in found if port not in unknown):
         row = [None if a is None or b is None else b - a for a, b in zip(before[port], after[port], strict=True)]
         if any(value is not None and value < 0 for value in row):
@@ -121,18 +121,16 @@ def joined(counted: Mapping[str, Ports], plan: Plan, links: Iterable[tuple[End, 
 
     found = [(side(end), Side(node, "host", f"{node} {rail}", rails.get((node, rail), Counters())))
              for node, ends in plan.items() for rail, end in ends.items()] + [(side(one), side(other)) for one, other in links]  # fmt: skip
-    rest = [(switch, f"{switch} {port}", row) for switch, ports in counted.items() for port, row in ports.items()
-            if (switch, port) not in taken]  # fmt: skip
+    rest = [(name, f"{name} {port}", row) for name, ports in counted.items() for port, row in ports.items() if (name, port) not in taken]
     return found + [(Side(switch, "switch", at, row), Side(f"behind {at}", "unknown", f"behind {at}")) for switch, at, row in rest]
 
 
 def pauses(cables: Cables) -> list[Pause]:
     """Most frames first."""
     ways = [(who, whom, who.own.pauses_out, whom.own.pauses_in) for pair in cables for who, whom in (pair, pair[::-1])]
-    found = [Pause(who.who, who.kind, who.place, whom.who, whom.place, sent, got,
-                   sent is not None and got is not None and 2 * abs(sent - got) > max(sent, got))
-             for who, whom, sent, got in ways if sent or got]  # fmt: skip
-    return sorted(found, key=lambda pause: -max(pause.sent or 0, pause.got or 0))
+    return sorted((Pause(who.who, who.kind, who.place, whom.who, whom.place, sent, got, sent is not None and got is not None and
+                         2 * abs(sent - got) > max(sent, got)) for who, whom, sent, got in ways if sent or got),
+                  key=lambda pause: -max(pause.sent or 0, pause.got or 0))  # fmt: skip
 
 
 def egress(cables: Cables) -> list[tuple[Side, Side]]:

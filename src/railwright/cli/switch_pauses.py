@@ -18,16 +18,15 @@ from railwright.exitcodes import ExitCode, InputError
 
 PAUSES = """Say who pauses whom, and where the congestion begins, by two exports of each switch's counters; no switch is contacted.
 
-Pauses, drops and ECN marks between the two; rails are found by rdma_cabling. --hosts: what the hosts counted meanwhile. A host that \
-pauses its switch is a slow receiver. Ends 0 when nobody pauses anybody, 1 when somebody does.
+Pauses, drops and ECN marks between the two, of sonic, eos or nxos; rails are found by rdma_cabling. --hosts: what the hosts counted \
+meanwhile. A host that pauses its switch is a slow receiver. Ends 0 when nobody pauses anybody, 1 when somebody does.
 
 \b
 Examples:
   railwright switch pauses -i mycluster --switch leaf1=sonic:before.json:after.json --hosts job.jsonl
   railwright switch pauses -i mycluster --switch leaf1=eos:1.json:2.json --switch spine1=nxos:1.txt:2.txt --link leaf1:Eth9/1=spine1:Eth1/1
 """
-SWITCH = "NAME=OS:BEFORE:AFTER"
-Switches = Annotated[list[str], option("--switch", metavar=SWITCH, help="Two exports of each switch's counters: of sonic, eos or nxos.")]
+Switches = Annotated[list[str], option("--switch", metavar="NAME=OS:BEFORE:AFTER", help="Two exports of each switch's counters.")]
 Hosts = Annotated[Path | None, option("--hosts", metavar="FILE", help="What `railwright top --record` wrote meanwhile.")]
 Links = Annotated[list[str] | None, option("--link", metavar="SWITCH:PORT=SWITCH:PORT", help="A cable of two switches; once for each.")]
 ROWS = 40  # of a table in text; JSON has all
@@ -58,27 +57,27 @@ def show_pauses(inventory: Inventory, switch: Switches, hosts: Hosts = None, lin
     unknown = {one.place: f"its pauses are not in {hosts if one.kind == 'host' else 'the exports'}" for one in lost} | unknown
     found, leaving = pauses(cables), egress(cables)
     places, rounds, code = begins(found, leaving), circles(found), ExitCode.FAILED if found else ExitCode.OK
+    known = sum(None not in row[:2] for own in counted.values() for row in own.values())
     rows = [(one.place, to.place, one.own.marks, one.own.drops_out) for one, to in leaving]
     document = {"priority": profile.priority, "pauses": [pause._asdict() for pause in found], "circles": rounds, "unknown": unknown,
                 "begins": [dict(zip(("who", "kind", "places"), place, strict=True)) for place in places],
                 "ports": {name: {port: row._asdict() for port, row in own.items()} for name, own in counted.items()},
                 "egress": [dict(zip(("port", "to", "marks", "drops"), row, strict=True)) for row in rows],
-                "summary": {"ports": sum(map(len, counted.values())), "pauses": len(found), "exit_code": int(code)}}  # fmt: skip
+                "summary": {"ports": known, "pauses": len(found), "exit_code": int(code)}}  # fmt: skip
 
     def show() -> None:
         _table(("pauses", "whom", "sent", "received", "ends"), [(pause.who_at, pause.whom_at, pause.sent, pause.got,
                console.styled("odd", "warn") if pause.odd else "") for pause in found])  # fmt: skip
         _table(("leaves by", "to", "ECN marks", "drops"), rows)
         for who, kind, at in places:
-            why = WHY[kind].format(first_of(at, 3) or "a port that the exports do not tell")
             part = "; not all of its ports are known" if any(name.startswith(f"{who} ") for name in unknown) else ""
-            console.say(console.styled("begins", "fail"), f"{who}: {why}{part}")
+            console.say(console.styled("begins", "fail"), f"{who}: {WHY[kind].format(first_of(at, 3) or 'an unknown port')}{part}")
         for way in rounds:
             console.say(console.styled("circle", "fail"), " pauses ".join(way))
         for why in dict.fromkeys(unknown.values()):
             console.say(console.styled("unknown"), f"{first_of([at for at, its in unknown.items() if its == why], 3)}: {why}")
         if not found:
-            console.say(f"nobody pauses anybody, on {console.count(sum(map(len, counted.values())), 'port')}")
+            console.say(f"nobody pauses anybody, on {console.count(known, 'port')}")
 
     console.answer(form, document, show)
     raise typer.Exit(code)
@@ -95,7 +94,7 @@ def _counted(switches: list[str], priority: int) -> tuple[dict[str, Any], dict[s
         name, _equals, rest = text.partition("=")
         os, *files = rest.split(":")
         if not name or os not in READERS or len(files) != 2 or any(same_switch(name, known) for known in counted):
-            raise InputError(f"--switch {text}: allowed: {SWITCH}, once for each switch, with OS of {', '.join(READERS)}")
+            raise InputError(f"--switch {text}: allowed: NAME=OS:BEFORE:AFTER, once for each switch, with OS of {', '.join(READERS)}")
         counted[name], own = grown(*(read(os, read_export(Path(file)), priority, file) for file in files))
         unknown |= {f"{name} {port}": why for port, why in own.items()}
     return counted, unknown

@@ -283,6 +283,17 @@ def test_a_quiet_fabric_is_one_line(site: Path, capfd: pytest.CaptureFixture[str
     assert (ran.code, ran.out) == (0, "nobody pauses anybody, on 8 ports\n")
 
 
+def test_ports_that_nobody_knows_are_no_quiet_ones(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    write()
+    Path("leaf1.after").write_text(sonic({"Ethernet4": QUIET, "Ethernet8": Counters(*[100] * 5)}), encoding="utf-8")
+    ran = call(capfd, *SWITCHES, *LINKS)
+    assert (ran.code, ran.out.splitlines()) == (0, [
+        "unknown leaf1 Ethernet4: a counter went backwards: it was reset in between",
+        "unknown leaf1 Ethernet64: only in the earlier export",
+        "nobody pauses anybody, on 6 ports"])  # fmt: skip
+    assert json.loads(call(capfd, *SWITCHES, *LINKS, "--format", "json").out)["summary"]["ports"] == 6
+
+
 def test_marks_alone_are_said_and_end_with_0(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write(marks={"leaf1 Ethernet8": QUIET._replace(marks=12)})
     ran = call(capfd, *SWITCHES, *LINKS)
@@ -297,7 +308,7 @@ def test_a_reset_is_said_and_a_switch_is_not_called_sure(site: Path, capfd: pyte
     Path("leaf1.after").write_text(sonic(told | {"Ethernet4": Counters(100, 140, 100, 100, 100), "Ethernet64": QUIET}), encoding="utf-8")
     ran = call(capfd, *SWITCHES, *LINKS)
     assert "unknown leaf1 Ethernet8, leaf1 Ethernet64: a counter went backwards: it was reset in between" in ran.out.splitlines()
-    assert "begins leaf1: what leaves it by a port that the exports do not tell; not all of its ports are known" in ran.out.splitlines()
+    assert "begins leaf1: what leaves it by an unknown port; not all of its ports are known" in ran.out.splitlines()
 
 
 def test_a_circle_is_a_line(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
