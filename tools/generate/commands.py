@@ -123,6 +123,10 @@ reverted}}, "verdicts": [of validate], "summary": {…}}`; with `--list` \
 `fetched`, `kept`, `left out` or `failed`
 * `switch hints`: `{"os": NAME, "hints": [{profile, nodes, lines}], "message": TEXT or null}`; without a QoS profile `hints` is empty \
 and `message` says why
+* `switch pauses`: `{priority, pauses: [{who, kind, who_at, whom, whom_at, sent, got, odd}], \
+begins: [{who, kind, places}], circles: [[SWITCH]], egress: [{port, to, marks, drops}], \
+ports: {switch: {port: {pauses_in, pauses_out, drops_in, drops_out, marks}}}, unknown: {place: why}, \
+"summary": {ports, pauses, exit_code}}`; `null` was not read; `kind` is `host`, `switch`, `unread switch` or `unknown`
 * `lab up`: `{"inventory": PATH, "nodes": [NAME]}`
 * `lab status`: `{"inventory": PATH, "nodes": [{name, running, pid, ssh_port, ssh_answers}]}`; `null` and `[]` without a lab
 

@@ -14,6 +14,7 @@ import typer
 from railwright.cli import console
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, option
 from railwright.cli.session import bad_input, judged_inventory
+from railwright.cli.switch_pauses import PAUSES, show_pauses
 from railwright.cli.switch_read import HELP as READ
 from railwright.cli.switch_read import show_read
 from railwright.exitcodes import ExitCode, InputError
@@ -215,4 +216,5 @@ def _ports(names: list[str]) -> str:
     return f"{names[0]} and {len(names) - 1} more" if len(names) > SHOWN else ", ".join(names)
 
 
-ABOUT, VERBS = "The switch side of the fabric.", {"hints": (show_hints, HELP), "check": (show_check, CHECK), "read": (show_read, READ)}
+ABOUT = "The switch side of the fabric."
+VERBS = {"hints": (show_hints, HELP), "check": (show_check, CHECK), "read": (show_read, READ), "pauses": (show_pauses, PAUSES)}

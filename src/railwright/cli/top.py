@@ -5,7 +5,7 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -87,16 +87,25 @@ def of_nodes(hosts: list[str], inventory: list[Path] | None, limit: str | None, 
 
 
 async def replayed(file: Path, pause: float) -> Documents:
+    for document in recorded(file, "--replay"):
+        yield document
+        await asyncio.sleep(pause)
+
+
+def recorded(file: Path, given: str) -> Iterator[dict[str, Any]]:
+    """A document at a time: an hour of a large cluster is large. ``given``: the option. Raises InputError."""
     from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import Misfit
     from railwright.top.sample import DOCUMENT, read_document
 
-    with file.open("rb") as lines:
-        for number, line in enumerate(iter(lambda: lines.readline(DOCUMENT), b""), 1):
-            try:
-                yield read_document(line)
-            except Misfit as misfit:
-                raise InputError(f"--replay {file}: line {number}: {misfit}") from misfit
-            await asyncio.sleep(pause)
+    try:
+        with file.open("rb") as lines:
+            for number, line in enumerate(iter(lambda: lines.readline(DOCUMENT), b""), 1):
+                try:
+                    yield read_document(line)
+                except Misfit as misfit:
+                    raise InputError(f"{given} {file}: line {number}: {misfit}") from misfit
+    except OSError as error:
+        raise InputError(f"{given} {file}: {error.strerror}") from error
 
 
 async def watch(documents: Documents, form: Format, record: Path | None, *, live: bool) -> dict[str, Any] | None:
