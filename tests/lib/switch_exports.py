@@ -140,7 +140,8 @@ def as_eos_json(text: str) -> Config:
 
 # A line of the running-config -> what stands there instead; '' for nothing.
 EOS: dict[str, tuple[str, str, str]] = {
-    "a port's MTU is too small": ("mtu", "   mtu 9214\n", "   mtu 1500\n"),
+    "a port's MTU is too small": ("mtu", "   mtu 9214\n", "   l2 mtu 1500\n"),
+    "a routed port's MTU is too small": ("mtu", "   mtu 9214\n", "   no switchport\n   mtu 1500\n"),
     "a routed port says no MTU": ("mtu", "   mtu 9214\n", "   no switchport\n"),
     "the port takes the profile's trust back": ("trust", "   service-profile ROCE\n", "   service-profile ROCE\n   qos trust cos\n"),
     "the port takes PFC back": ("pfc", "   service-profile ROCE\n", "   service-profile ROCE\n   no priority-flow-control\n"),

@@ -21,7 +21,7 @@ KIND = "an EOS running-config"
 LARGEST, ROUTED = 9214, 1500  # bytes that a switched port and a routed one take by themselves
 NOT_EOS = ("feature ", "vdc ", "policy-map type network-qos ", "policy-map type queuing ", "system qos", "interface mgmt0", "boot nxos ",
            "service-policy type queuing ", "priority-flow-control watch-dog-interval ")  # the last two of an interface
-MTU = re.compile(r"(?:l2 )?mtu ([0-9]{1,5})")
+MTU = re.compile(r"(l2 )?mtu ([0-9]{1,5})")
 INTERFACE = re.compile(r"interface (Ethernet[0-9/]{1,16})")
 DSCP_MAP = re.compile(r"qos map dscp ([0-9 ,-]{1,300}) to traffic-class ([0-7])(?: drop-precedence [0-9])?")
 QUEUE_MAP = re.compile(r"qos map traffic-class ([0-7 ,-]{1,40}) to (?:uc-)?tx-queue ([0-7])")
@@ -123,10 +123,13 @@ def _port(commands: Block, maps: Maps, name: str, own: Block) -> Port:
 
 
 def _mtu(commands: Block, own: Block, *, routed: bool) -> int | None:
-    """A switched port takes jumbo frames as it is, a routed one what Ethernet takes, unless the switch has another default."""
-    said = next((found[1] for text in own if (found := MTU.fullmatch(text))), None)
-    if said is not None or not routed:
-        return LARGEST if said is None else int(said)
+    """``mtu`` is of what is routed, and Ethernet's by itself; a switched port takes jumbo frames, and ``l2 mtu`` alone limits them."""
+    said = {found[1] or "": int(found[2]) for text in own if (found := MTU.fullmatch(text))}
+    frames = said.get("l2 ", LARGEST)
+    if not routed:
+        return frames
+    if "" in said:
+        return min(said[""], frames)
     return None if "interface defaults" in commands else ROUTED
 
 
