@@ -2,8 +2,8 @@
 """Who pauses whom, and where the congestion begins: what ports and rails counted, over the cables between them. Pure.
 
 A pause goes against the traffic (IEEE 802.1Qbb): the congestion begins at whoever pauses and is not paused. A host forwards nothing: one
-that pauses its switch is slow itself. Formats: sonic-db-dump of sonic-py-swsssdk with SAI's saiport.h; ANTA's VerifyInterfacesPFCCounters
-(EOS); Nexus 9000 QoS guide, Configuring Priority Flow Control.
+that pauses its switch is slow itself. Formats: sonic-db-dump of sonic-py-swsssdk with SAI's saiport.h, and SONiC's ECN and WRED
+statistics HLD; ANTA's VerifyInterfacesPFCCounters (EOS); Nexus 9000 QoS guide, Configuring Priority Flow Control.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,12 +28,17 @@ class Counters(NamedTuple):
 
 Ports = Mapping[str, Counters]
 SAI = ("PFC_{}_RX_PKTS", "PFC_{}_TX_PKTS", "IF_IN_DISCARDS", "IF_OUT_DISCARDS", "ECN_MARKED_PACKETS")
+QUEUE = "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS"  # its number is the priority's, as the hints map it; of a port SONiC polls no marks yet
 
 
 def _sonic(text: str, priority: int) -> dict[str, list[Any]]:
     tables = {name: mapping(mapping(row).get("value")) for name, row in mapping(read_json(text, LIMIT)).items()}
     rows = {name: tables.get(f"COUNTERS:{oid}", {}) for name, oid in bounded(tables.get("COUNTERS_PORT_NAME_MAP", {})).items()}
-    return {name: [row.get(f"SAI_PORT_STAT_{field.format(priority)}") for field in SAI] for name, row in rows.items()}
+    found = {name: [row.get(f"SAI_PORT_STAT_{field.format(priority)}") for field in SAI] for name, row in rows.items()}
+    for name, row in found.items():
+        queue = tables.get(f"COUNTERS:{tables.get('COUNTERS_QUEUE_NAME_MAP', {}).get(f'{name}:{priority}')}", {})
+        row[-1] = row[-1] if whole(queue.get(QUEUE), 0) is None else queue[QUEUE]
+    return found
 
 
 def _eos(text: str, _priority: int) -> dict[str, list[Any]]:
@@ -163,11 +168,13 @@ def circles(found: Iterable[Pause]) -> list[list[str]]:
     return rounds
 
 
-def rails_of(documents: Iterable[Mapping[str, Any]]) -> Rails:
-    """Of each node's rails in a recording of ``railwright top``: rates of a second, a sample a second, so their sum."""
+def rails_of(documents: Iterable[Mapping[str, Any]]) -> tuple[Rails, tuple[str, ...]]:
+    """Of each rail in a recording of ``railwright top``: rates of a second, a sample a second, so their sum. And from when to when."""
     sums: dict[tuple[str, str], list[float | None]] = {}
-    for node, rail in ((node, rail) for document in documents for node, seen in document["nodes"].items() for rail in seen["rails"]):
-        own = sums.setdefault((node, rail["rail"]), [None, None])
-        for at, value in enumerate((rail["pauses_in"], rail["pauses_out"])):
-            own[at] = own[at] if value is None else (own[at] or 0.0) + value
-    return {key: Counters(*(None if value is None else round(value) for value in own)) for key, own in sums.items()}
+    span: tuple[str, ...] = ()
+    for document in documents:
+        span = ((*span, document["at"])[0], document["at"])
+        for key, rail in (((node, rail["rail"]), rail) for node, seen in document["nodes"].items() for rail in seen["rails"]):
+            own, rates = sums.get(key, (None, None)), (rail["pauses_in"], rail["pauses_out"])
+            sums[key] = [past if new is None else (past or 0.0) + new for past, new in zip(own, rates, strict=True)]
+    return {key: Counters(*(None if value is None else round(value) for value in own)) for key, own in sums.items()}, span

@@ -126,7 +126,8 @@ and `message` says why
 * `switch pauses`: `{priority, pauses: [{who, kind, who_at, whom, whom_at, sent, got, odd}], \
 begins: [{who, kind, places}], circles: [[SWITCH]], egress: [{port, to, marks, drops}], \
 ports: {switch: {port: {pauses_in, pauses_out, drops_in, drops_out, marks}}}, unknown: {place: why}, \
-"summary": {ports, pauses, exit_code}}`; `null` was not read; `kind` is `host`, `switch`, `unread switch` or `unknown`
+recorded: [FROM, TO], "summary": {ports, pauses, exit_code}}`; `null` was not read; \
+`recorded` is empty without `--hosts`; `kind` is `host`, `switch`, `unread switch` or `unknown`
 * `lab up`: `{"inventory": PATH, "nodes": [NAME]}`
 * `lab status`: `{"inventory": PATH, "nodes": [{name, running, pid, ssh_port, ssh_answers}]}`; `null` and `[]` without a lab
 

@@ -19,7 +19,7 @@ from railwright.exitcodes import ExitCode, InputError
 PAUSES = """Say who pauses whom, and where the congestion begins, by two exports of each switch's counters; no switch is contacted.
 
 Pauses, drops and ECN marks between the two, of sonic, eos or nxos; rails are found by rdma_cabling. --hosts: what the hosts counted \
-meanwhile. A host that pauses its switch is a slow receiver. Ends 0 when nobody pauses anybody, 1 when somebody does.
+meanwhile. A host that pauses its switch is a slow receiver. Ends 0 when nobody pauses anybody, 1 when somebody does or no port is known.
 
 \b
 Examples:
@@ -45,7 +45,7 @@ def show_pauses(inventory: Inventory, switch: Switches, hosts: Hosts = None, lin
     if profile is None:
         raise InputError(WITHOUT[first.fabric])
     with bad_input(inventory, form):
-        rails = {} if hosts is None else rails_of(recorded(hosts, "--hosts"))
+        rails, span = rails_of(() if hosts is None else recorded(hosts, "--hosts"))
         if hosts is not None and not rails:
             raise InputError(f"--hosts {hosts}: has no rail; allowed: what `railwright top --record` wrote")
         try:
@@ -56,16 +56,18 @@ def show_pauses(inventory: Inventory, switch: Switches, hosts: Hosts = None, lin
     lost = [one for pair in cables for one in pair if None in one.own[:2] and one.kind in (("switch", "host") if hosts else ("switch",))]
     unknown = {one.place: f"its pauses are not in {hosts if one.kind == 'host' else 'the exports'}" for one in lost} | unknown
     found, leaving = pauses(cables), egress(cables)
-    places, rounds, code = begins(found, leaving), circles(found), ExitCode.FAILED if found else ExitCode.OK
     known = sum(None not in row[:2] for own in counted.values() for row in own.values())
+    places, rounds, code = begins(found, leaving), circles(found), ExitCode.FAILED if found or not known else ExitCode.OK
     rows = [(one.place, to.place, one.own.marks, one.own.drops_out) for one, to in leaving]
     document = {"priority": profile.priority, "pauses": [pause._asdict() for pause in found], "circles": rounds, "unknown": unknown,
                 "begins": [dict(zip(("who", "kind", "places"), place, strict=True)) for place in places],
                 "ports": {name: {port: row._asdict() for port, row in own.items()} for name, own in counted.items()},
                 "egress": [dict(zip(("port", "to", "marks", "drops"), row, strict=True)) for row in rows],
-                "summary": {"ports": known, "pauses": len(found), "exit_code": int(code)}}  # fmt: skip
+                "recorded": list(span), "summary": {"ports": known, "pauses": len(found), "exit_code": int(code)}}  # fmt: skip
 
     def show() -> None:
+        if span:
+            console.say("hosts", " to ".join(span))
         _table(("pauses", "whom", "sent", "received", "ends"), [(pause.who_at, pause.whom_at, pause.sent, pause.got,
                console.styled("odd", "warn") if pause.odd else "") for pause in found])  # fmt: skip
         _table(("leaves by", "to", "ECN marks", "drops"), rows)
@@ -77,7 +79,7 @@ def show_pauses(inventory: Inventory, switch: Switches, hosts: Hosts = None, lin
         for why in dict.fromkeys(unknown.values()):
             console.say(console.styled("unknown"), f"{first_of([at for at, its in unknown.items() if its == why], 3)}: {why}")
         if not found:
-            console.say(f"nobody pauses anybody, on {console.count(known, 'port')}")
+            console.say(f"nobody pauses anybody, on {console.count(known, 'port')}" if known else "no port is known")
 
     console.answer(form, document, show)
     raise typer.Exit(code)
@@ -95,6 +97,8 @@ def _counted(switches: list[str], priority: int) -> tuple[dict[str, Any], dict[s
         os, *files = rest.split(":")
         if not name or os not in READERS or len(files) != 2 or any(same_switch(name, known) for known in counted):
             raise InputError(f"--switch {text}: allowed: NAME=OS:BEFORE:AFTER, once for each switch, with OS of {', '.join(READERS)}")
+        if len({Path(file).resolve() for file in files}) == 1:
+            raise InputError(f"--switch {text}: BEFORE and AFTER are one file; allowed: two exports, of two times")
         counted[name], own = grown(*(read(os, read_export(Path(file)), priority, file) for file in files))
         unknown |= {f"{name} {port}": why for port, why in own.items()}
     return counted, unknown

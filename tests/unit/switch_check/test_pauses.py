@@ -175,6 +175,19 @@ def test_every_platform_says_its_pauses(os: str) -> None:
         assert read(os, sonic(ports), 4, "f")["Ethernet1/1"][:2] == (77, 77), "only the priority that was asked for"
 
 
+def test_marks_are_those_of_the_queue_of_the_priority() -> None:
+    """SONiC counts them there; where a queue has none, the port's own count."""
+    rows = json.loads(sonic({"Ethernet0": QUIET, "Ethernet4": QUIET._replace(marks=6), "Ethernet8": QUIET._replace(marks=None)}))
+    queues = {f"Ethernet{port}:{queue}": f"oid:0x15{port}{queue}" for port in (0, 4, 8) for queue in (3, 4)}
+    rows["COUNTERS_QUEUE_NAME_MAP"] = {"type": "hash", "value": queues}
+    for name, marks in (("Ethernet0:3", "40"), ("Ethernet0:4", "50"), ("Ethernet4:3", "N/A")):
+        rows[f"COUNTERS:{queues[name]}"] = {"type": "hash", "value": {"SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS": marks}}
+    for priority, marks in ((3, [40, 6, None]), (4, [50, 6, None])):
+        assert [row.marks for row in read("sonic", json.dumps(rows), priority, "f").values()] == marks
+    rows["COUNTERS_QUEUE_NAME_MAP"]["value"]["Ethernet0:3"] = ["no oid"]
+    assert read("sonic", json.dumps(rows), 3, "f")["Ethernet0"].marks == 0
+
+
 def test_what_is_no_number_is_unknown() -> None:
     text = sonic({"Ethernet0": QUIET}).replace('"SAI_PORT_STAT_PFC_3_RX_PKTS": "0"', '"SAI_PORT_STAT_PFC_3_RX_PKTS": "-5"')
     assert read("sonic", text, 3, "f") == {"Ethernet0": QUIET._replace(pauses_in=None)}
@@ -201,11 +214,16 @@ def test_more_ports_than_a_switch_has_are_refused() -> None:
 
 
 def test_rates_are_summed_and_what_was_never_read_is_unknown() -> None:
+    times = ["1", "2", "3"]
+
     def document(**rates: tuple[float | None, float | None]) -> dict[str, Any]:
-        return {"nodes": {"n1": {"rails": [{"rail": name, "pauses_in": one, "pauses_out": two} for name, (one, two) in rates.items()]}}}
+        rails = [{"rail": name, "pauses_in": one, "pauses_out": two} for name, (one, two) in rates.items()]
+        return {"at": times.pop(0), "nodes": {"n1": {"rails": rails}}}
 
     found = rails_of([document(rail0=(None, None), rail1=(None, 1.0)), document(rail0=(None, 4.4)), document(rail0=(None, 2.2))])
-    assert found == {("n1", "rail0"): Counters(None, 7), ("n1", "rail1"): Counters(None, 1)}
+    assert found == ({("n1", "rail0"): Counters(None, 7), ("n1", "rail1"): Counters(None, 1)}, ("1", "3"))
+    times[:] = ["7"]
+    assert (rails_of([document(rail0=(None, 1.0))])[1], rails_of([])) == (("7", "7"), ({}, ()))
 
 
 HOSTS = "".join(f"        node{at}: {{rdma_cabling: {{rail0: {{switch: leaf{(at + 1) // 2}, port: Ethernet{4 * at}}}}}}}\n"
@@ -262,11 +280,14 @@ def test_the_verb_names_the_slow_host(site: Path, capfd: pytest.CaptureFixture[s
     assert "node4 rail0 leaf2 Ethernet16 5000 5000" in lines
     assert lines[-1] == "begins node4: a slow receiver, it pauses leaf2 Ethernet16"
     assert sum(line.startswith(("begins", "circle", "unknown")) for line in lines) == 1
+    assert lines[0] == "hosts 2026-11-28T12:00:00+00:00 to 2026-11-28T12:00:09+00:00"
     assert max(map(len, ran.out.splitlines())) <= 80
     found = json.loads(call(capfd, *SWITCHES, *LINKS, "--hosts", "hosts.jsonl", "--format", "json").out)
     assert found["begins"] == [{"who": "node4", "kind": "host", "places": ["leaf2 Ethernet16"]}]
     assert (found["priority"], found["circles"], found["unknown"]) == (3, [], {})
     assert found["summary"] == {"ports": 8, "pauses": 6, "exit_code": 1}
+    assert found["recorded"] == ["2026-11-28T12:00:00+00:00", "2026-11-28T12:00:09+00:00"]
+    assert json.loads(call(capfd, *SWITCHES, *LINKS, "--format", "json").out)["recorded"] == []
 
 
 def test_without_links_and_hosts_it_says_what_is_not_known(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -280,7 +301,8 @@ def test_without_links_and_hosts_it_says_what_is_not_known(site: Path, capfd: py
 def test_a_quiet_fabric_is_one_line(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
     write()
     ran = call(capfd, *SWITCHES, *LINKS, "--hosts", "hosts.jsonl")
-    assert (ran.code, ran.out) == (0, "nobody pauses anybody, on 8 ports\n")
+    assert (ran.code, ran.out.splitlines()[1:]) == (0, ["nobody pauses anybody, on 8 ports"])
+    assert call(capfd, *SWITCHES, *LINKS).out == "nobody pauses anybody, on 8 ports\n"
 
 
 def test_ports_that_nobody_knows_are_no_quiet_ones(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -292,6 +314,15 @@ def test_ports_that_nobody_knows_are_no_quiet_ones(site: Path, capfd: pytest.Cap
         "unknown leaf1 Ethernet64: only in the earlier export",
         "nobody pauses anybody, on 6 ports"])  # fmt: skip
     assert json.loads(call(capfd, *SWITCHES, *LINKS, "--format", "json").out)["summary"]["ports"] == 6
+
+
+def test_exports_of_which_no_port_is_known_are_no_pass(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The later one first: whatever counted went backwards."""
+    for name in ("leaf1", "leaf2", "spine1"):
+        Path(f"{name}.after").write_text(sonic({port: Counters(*[200] * 5) for port in fabric()[0][name]}), encoding="utf-8")
+    ran = call(capfd, *(f"--switch={name}=sonic:{name}.after:{name}.before" for name in ("leaf1", "leaf2", "spine1")), *LINKS)
+    assert (ran.code, ran.out.splitlines()[-1]) == (1, "no port is known")
+    assert "nobody" not in ran.out
 
 
 def test_marks_alone_are_said_and_end_with_0(site: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -350,6 +381,8 @@ def test_bad_exports_end_with_one_line(site: Path, capfd: pytest.CaptureFixture[
 
 @pytest.mark.parametrize(("words", "why"), [
     (["--switch", "leaf1=sonic:none:leaf1.after"], "none: No such file"), (["--switch", "leaf1=nvue:a:b"], "with OS of sonic, eos, nxos"),
+    (["--switch", "leaf1=sonic:leaf1.before:./leaf1.before"], "BEFORE and AFTER are one file"),
+    (["--switch", "leaf1=sonic:leaf1.before:also"], "BEFORE and AFTER are one file"),
     (["--switch", "leaf1=sonic:leaf1.before"], "allowed: NAME=OS:BEFORE:AFTER"), (["--switch", "leaf1"], "allowed: NAME=OS:BEFORE:AFTER"),
     ([*SWITCHES[:2], "--switch", "leaf1.example.net=sonic:a:b"], "once for each switch"),
     ([*SWITCHES, "--link", "leaf1:Ethernet64"], "--link leaf1:Ethernet64: allowed: SWITCH:PORT=SWITCH:PORT"),
@@ -361,6 +394,7 @@ def test_bad_exports_end_with_one_line(site: Path, capfd: pytest.CaptureFixture[
 ])  # fmt: skip
 def test_bad_words_end_with_one_line(site: Path, capfd: pytest.CaptureFixture[str], words: list[str], why: str) -> None:
     Path("void").touch()
+    Path("also").symlink_to("leaf1.before")
     ran = call(capfd, *words)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (64, "", 1)
     assert why in ran.err
