@@ -225,7 +225,7 @@ def test_the_drawing_has_every_hop_and_no_html_of_anybodys() -> None:
     text = path_page(found, "dscp26-prio3", ["n1 rail0", "n2 rail0"])
     assert text.count("<dt>") == len(found)
     assert "<script" not in text and "<img" not in text and "leaf&lt;script&gt;" in text
-    assert "http" not in text, "it needs no network"
+    assert "default-src 'none'" in text and "http:" not in text and "https:" not in text, "it needs no network, and runs no script"
     bad = first_break(found)
     assert bad is not None and f"It breaks first at {bad.place}: {bad.hop}" in text
     assert text.count('<li class="host') == 2 and '<li class="switch broken">' in text
