@@ -101,6 +101,6 @@ def test_galaxy_tarball_is_the_collection_alone(tmp_path: Path) -> None:
     (tarball,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(tarball) as archive:
         tops = {name.split("/")[0] for name in archive.getnames()}
-    assert tops <= {"CHANGELOG.md", "FILES.json", "LICENSE", "MANIFEST.json", "README.md", "SECURITY.md", "docs", "meta", "playbooks",
-                    "plugins", "roles"}
+    assert tops <= {"CHANGELOG.md", "FILES.json", "LICENSE", "MANIFEST.json", "README.md", "README.zh-CN.md", "SECURITY.md", "docs", "meta",
+                    "playbooks", "plugins", "roles"}
     assert {"plugins", "meta", "playbooks"} <= tops

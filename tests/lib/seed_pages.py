@@ -173,11 +173,16 @@ def _blocks(page: str, there: World) -> Iterator[str]:
 
 
 def _spoken(page: str, there: World) -> Iterator[str]:
-    """Command lines of ours, in the text and in blocks: the verb exists, and so does each of its options; example inventories exist."""
+    """Example inventories and pages exist, and so does what the command lines say."""
     named = sorted(set(re.findall(r"\binventories/[a-z-]+", page)))
     yield from (f"no such inventory: {name}" for name in named if not any(file.startswith(f"{name}/") for file in there.files))
     linked = sorted(set(re.findall(r"\]\(([^)#:]+)[^)]*\)", page)))
     yield from (f"no such page: {path}" for path in linked if _resolved(path) not in there.files)
+    yield from command_faults(page, there)
+
+
+def command_faults(page: str, there: World) -> Iterator[str]:
+    """Command lines of ours, in the text and in blocks: the verb exists, and so does each of its options."""
     said = re.findall(r"`(railwright [^`]+)`", page)
     said += [line.removeprefix("$ ").partition("#")[0].strip() for _language, text in BLOCK.findall(page)
              for line in text.splitlines() if line.startswith("$ railwright ")]
