@@ -102,10 +102,11 @@ def _link(end: End, place: str, port: Port, export: Export) -> list[Step]:
     side = next((side for side in told if (side.get("hca"), side.get("port")) == (end.hca, end.port)), {})
     rate = number(next((own.get("rate_gbps") for hca in rows(end.facts.get("hcas")) if hca.get("name") == end.hca
                         for own in rows(hca.get("ports")) if own.get("number") == end.port), None))  # fmt: skip
+    lanes = whole(side.get("lanes"))
     said = None if port.autoneg is None else "on" if port.autoneg else "off"
     pairs = (("speed", None if rate is None else f"{rate:g} Gb/s", None if port.speed is None else f"{port.speed / 1000:g} Gb/s"),
              ("FEC", fec_name(side.get("fec")), fec_name(port.fec)),
-             ("lanes", _counted(side, "lanes"), None if port.lanes is None else str(port.lanes)))
+             ("lanes", None if lanes is None else str(lanes), None if port.lanes is None else str(port.lanes)))
     between = f"{end.node} {end.rail} to {place}"
     found = [Step(between, name, "unknown" if None in (host, switch) else "pass" if host == switch else "fail",
                   f"{host or 'not read'} as on the host", switch or "not in this export", export.file)
@@ -125,29 +126,22 @@ def _arrives(end: End, side: Mapping[str, Any], place: str, light: Sequence[floa
     except ODD:  # a node says what it likes
         return [Step(place, "errors", "unknown", "the node's health", "the node's answer has not the form of its facts", "")]
     found = []
-    for name, hop, expected, figures in (("port.ber", "errors", "1e-12 after FEC", _errors(side)),
+    for name, hop, expected, text in (("port.ber", "errors", "1e-12 after FEC", _errors(side)),
                                       ("port.optics", "light", "within the module's limits", _light(side, light))):
-        text, about = figures, [item for item in verdicts if item.check == name]
+        about = [item for item in verdicts if item.check == name]
         worst = next((item for item in about if item.status != "pass" and item.hca == end.hca), None)
-        status = "pass" if about else "unknown"  # other ports' faults are not this one's
-        if text and worst:
-            status, text = worst.status, f"{text}; {worst.message}"
+        status = worst.status if worst else "pass" if about else "unknown"  # other ports' faults are not this one's
         if text:
-            found.append(Step(place, hop, status, expected, text, "ethtool"))
+            found.append(Step(place, hop, status, expected, (f"{text}; {worst.message}" if worst else text)[:MOST], "ethtool"))
     return found
-
-
-def _counted(side: Mapping[str, Any], name: str) -> str | None:
-    value = whole(side.get(name))
-    return None if value is None else str(value)
 
 
 def _errors(side: Mapping[str, Any]) -> str:
     """Bits are an upper bound: gaps between packets carry bits too, which no counter has."""
     bits, received = whole(side.get("corrected_bits")), whole(side.get("received_bytes"))
     before = f"{bits / received / 8:.1g} of the bits before FEC at most" if bits is not None and received else ""
-    after = [f"{_counted(side, name)} {what}" for name, what in (("corrected_blocks", "blocks put right"),
-             ("uncorrectable_blocks", "lost after FEC")) if _counted(side, name) is not None]  # fmt: skip
+    counted = ((whole(side.get("corrected_blocks")), "blocks put right"), (whole(side.get("uncorrectable_blocks")), "lost after FEC"))
+    after = [f"{many} {what}" for many, what in counted if many is not None]
     return ", ".join(filter(None, (before, *after)))
 
 

@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -115,10 +115,14 @@ def load_run(identity: str | None = None) -> Run:
         raise InputError(f"{path}: not a run record: {error}") from error
 
 
-def of_inventory(inventory: Given | None) -> Iterator[Run]:
-    """Stored runs, the newest first; with an inventory its own. What is no record of this version is left out."""
-    for identity in reversed(stored()):
+def readable(ids: Iterable[str]) -> Iterator[Run]:
+    """Each of these runs whose record can be read: a broken one, or another version's, keeps nobody from the others."""
+    for identity in ids:
         with suppress(InputError):
-            run = load_run(identity)
-            if inventory is None or run.inventory == site_path(inventory):
-                yield run
+            yield load_run(identity)
+
+
+def of_inventory(inventory: Given | None) -> Iterator[Run]:
+    """Stored runs, the newest first; with an inventory its own."""
+    name = None if inventory is None else site_path(inventory)
+    return (run for run in readable(reversed(stored())) if name in (None, run.inventory))

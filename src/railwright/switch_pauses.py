@@ -14,6 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import End, Plan, same_port, same_switch
 from railwright.switch_check.model import LIMIT, Unusable, bounded
+from railwright.switch_check.sonic import dumped
 
 
 class Counters(NamedTuple):
@@ -32,7 +33,7 @@ QUEUE = "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS"  # its number is the priority's
 
 
 def _sonic(text: str, priority: int) -> dict[str, list[Any]]:
-    tables = {name: mapping(mapping(row).get("value")) for name, row in mapping(read_json(text, LIMIT)).items()}
+    tables = dumped(text)
     rows = {name: tables.get(f"COUNTERS:{oid}", {}) for name, oid in bounded(tables.get("COUNTERS_PORT_NAME_MAP", {})).items()}
     found = {name: [row.get(f"SAI_PORT_STAT_{field.format(priority)}") for field in SAI] for name, row in rows.items()}
     for name, row in found.items():

@@ -50,12 +50,12 @@ def new_file(path: Path) -> None:
         raise InputError(f"-o {path}: {'exists already' if path.exists() else 'its directory does not exist'}; allowed: a new file")
 
 
-def write_output(path: Path, text: str) -> None:
-    """For -o: readable by all. Raises InputError."""
+def write_output(path: Path, text: str, option: str = "-o") -> None:
+    """For the option that names a file. Readable by all: node_exporter, CI and browsers run as other users. Raises InputError."""
     try:
         write_atomic(path, text, 0o644)
     except OSError as error:
-        raise InputError(f"-o {path}: {error.strerror}") from error
+        raise InputError(f"{option} {path}: {error.strerror}") from error
 
 
 def make_directories(path: Path, mode: int = 0o777) -> None:

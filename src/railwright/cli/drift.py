@@ -25,7 +25,7 @@ from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
 from railwright.report.text import is_shortened, short
 from railwright.runs import Run
-from railwright.writing import json_text, write_atomic
+from railwright.writing import json_text, write_output
 
 HELP = """Show what differs from the inventory: by node, area and severity, since when, and by whom where a node has a record of it. \
 Change nothing.
@@ -60,7 +60,6 @@ DriftForm = Annotated[DriftFormat, typer.Option("--format", "-f", help=FORMAT_HE
 Worst = Annotated[Severity, typer.Option("--severity", help="Only this severity and what is worse.")]
 OUTPUT_HELP = "Write the result there instead of to stdout: whole or not at all. Not for text."
 Output = Annotated[Path | None, option("--output", "-o", metavar="FILE", help=OUTPUT_HELP)]
-READABLE = 0o644  # node_exporter and CI run as other users; what is in it is no secret
 
 
 def command(
@@ -162,10 +161,7 @@ def print_result(text: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text)
         return
-    try:
-        write_atomic(output, text, READABLE)
-    except OSError as error:
-        raise InputError(f"--output {output}: {error.strerror}") from error
+    write_output(output, text, "--output")
 
 
 def _show(outcome: RunOutcome, nodes: dict[str, dict[str, Any]], summary: dict[str, Any]) -> None:

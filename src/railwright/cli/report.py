@@ -15,6 +15,7 @@ from railwright.exitcodes import ExitCode, InputError
 
 if TYPE_CHECKING:
     from railwright.inventories import Given
+    from railwright.runs import Run
 
 HELP = """Write the last plan, apply, validate, bench or isolate run as report.json, report.xml (JUnit), report.md and report.html, the \
 plots of a bench run and the heat map of an isolate run as SVG and PNG; print the paths. report.html is one file that needs no network.
@@ -61,7 +62,7 @@ def command(
     if listed:
         _list(inventory, form)
         return
-    chosen = load_run(run or _newest(inventory))
+    chosen = load_run(run) if inventory is None else _newest(inventory)
     directory = output if output is not None else runs_directory() / chosen.id
     written = write_report(chosen, directory, page_alone=form is ReportFormat.HTML)
     if form is ReportFormat.JSON:
@@ -73,17 +74,15 @@ def command(
         console.say(str(path))
 
 
-def _newest(inventory: "Given | None") -> str | None:
-    """Of this inventory, or of any. Raises InputError where none is stored."""
+def _newest(inventory: "Given") -> "Run":
+    """Of this inventory. Raises InputError where none is stored."""
     from railwright.inventories import inventories
     from railwright.runs import of_inventory
 
-    if inventory is None:
-        return None
     found = next(of_inventory(inventory), None)
     if found is None:
         raise InputError(f"no run of {inventories(inventory)} is stored yet; allowed: those of railwright report --list")
-    return found.id
+    return found
 
 
 def _list(inventory: "Given | None", form: ReportFormat) -> None:

@@ -12,6 +12,9 @@ from railwright.report.plot import Heat, Plot, heats, plots, png, svg
 from railwright.runs import Run
 from railwright.writing import json_text, make_directories, write_atomic
 
+DRAWN = {"image/svg+xml": svg, "image/png": png}
+SUFFIX = {"image/svg+xml": ".svg", "image/png": ".png"}
+
 
 class Written(NamedTuple):
     """Where the report lies."""
@@ -28,11 +31,11 @@ def write_report(run: Run, directory: Path, *, page_alone: bool = False) -> Writ
     shown: list[Picture] = []
     every: list[Plot | Heat] = [*heats(run), *pictures]
     for plot in every:
-        forms = {".svg": svg(plot), ".png": png(plot)}
-        heat = isinstance(plot, Heat)  # half a million pairs are no SVG for a page
-        shown.append(Picture(plot.title, "image/png" if heat else "image/svg+xml", forms[".png" if heat else ".svg"]))
-        for suffix, content in forms.items() if not page_alone else ():
-            drawn.append(directory / (plot.file + suffix))
+        kind = "image/png" if isinstance(plot, Heat) else "image/svg+xml"  # half a million pairs are no SVG for a page
+        forms = {form: draw(plot) for form, draw in DRAWN.items() if form == kind or not page_alone}
+        shown.append(Picture(plot.title, kind, forms[kind]))
+        for form, content in forms.items() if not page_alone else ():
+            drawn.append(directory / (plot.file + SUFFIX[form]))
             write_atomic(drawn[-1], content)
     page = as_page(run, cases, shown)
     texts = {"html": ("report.html", page)} if page_alone else {

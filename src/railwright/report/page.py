@@ -9,7 +9,6 @@ from __future__ import annotations
 from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -19,14 +18,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.sysfs_values import natural_key
-from railwright.exitcodes import InputError
 from railwright.report import bench as rows
 from railwright.report import isolate as search
 from railwright.report import network
 from railwright.report.cases import Case
 from railwright.report.markdown import ORDER, SUMMARY, summary_row
 from railwright.report.text import CLUSTER, printable, short
-from railwright.runs import Run, load_run, stored
+from railwright.runs import Run, readable, stored
 
 MARKS = {"error": "\N{MULTIPLICATION X}", "failed": "\N{MULTIPLICATION X}", "warning": "!", "unknown": "?", "unproven": "?",
          "skipped": "\N{EN DASH}", "passed": "\N{CHECK MARK}"}  # fmt: skip
@@ -145,11 +143,9 @@ def _history(run: Run) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """How many differences each area had in the last runs of drift over this inventory, this one among them; the newest first."""
     ids = [identity for identity in stored() if "-drift" in identity and identity[:16] <= run.id[:16]] if run.verb == "drift" else []
     counts: dict[str, Counter[str]] = {}
-    for identity in ids[-HISTORY:]:
-        with suppress(InputError):  # a broken record is no reason to have no report
-            other = run if identity == run.id else load_run(identity)
-            if (other.inventory, other.limit) == (run.inventory, run.limit):
-                findings = [row for node in other.nodes.values() for row in objects(node.get("findings"))]
-                counts[other.started] = Counter(str(row.get("area")) for row in findings)
+    for other in readable(ids[-HISTORY:]):
+        if (other.inventory, other.limit) == (run.inventory, run.limit):
+            findings = [row for node in other.nodes.values() for row in objects(node.get("findings"))]
+            counts[other.started] = Counter(str(row.get("area")) for row in findings)
     areas = sorted(set().union(*counts.values()))
     return ("Run", *areas), [(when, *(str(own[area]) for area in areas)) for when, own in reversed(counts.items())] if areas else []

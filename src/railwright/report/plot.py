@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import JUDGED_FROM
-from railwright.exitcodes import InputError
 from railwright.isolate.readings import SURE
 from railwright.report import bench as rows
 from railwright.report import isolate as search
 from railwright.report.text import printable, size_text, xml_text
-from railwright.runs import Run, load_run, stored
+from railwright.runs import Run, readable, stored
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -101,18 +100,14 @@ def _previous(run: Run, own: dict[str, Any]) -> tuple[str, Series | None]:
     """The newest stored run before this one with the same inventory, collective, launcher, ranks and, of local runs, node."""
     ids = [identity for identity in stored() if identity.endswith("-bench") or "-bench-" in identity]
     before = ids[: ids.index(run.id)] if run.id in ids else [identity for identity in ids if identity[:16] <= run.id[:16]]
-    for identity in reversed(before[-SEARCHED:]):
-        try:
-            other = load_run(identity)
-        except InputError:  # a broken or foreign record is no reason to have no plot
-            continue
+    for other in readable(reversed(before[-SEARCHED:])):
         alike = all((other.bench or {}).get(key) == (run.bench or {}).get(key) for key in ("launcher", "ranks"))
         if other.inventory != run.inventory or not alike:
             continue
         for candidate in objects((other.bench or {}).get("runs")):
             same = all((candidate.get(key) or "") == (own.get(key) or "") for key in ("collective", "node", "label"))
             if same and any(series(candidate)):
-                return identity, series(candidate)
+                return other.id, series(candidate)
     return "", None
 
 

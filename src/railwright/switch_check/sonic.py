@@ -134,15 +134,19 @@ def _schedule(tables: Mapping[str, Table], queue: Mapping[str, Any]) -> Schedule
     return Schedule(row.get("type") == "STRICT", _whole(row.get("weight"))) if row else None
 
 
+def dumped(text: str) -> dict[str, Mapping[str, Any]]:
+    """What ``sonic-db-dump -y`` prints, of any of SONiC's databases: the fields of each key. Raises UnreadableText."""
+    return {str(key): mapping(mapping(row).get("value")) for key, row in mapping(read_json(text, LIMIT)).items()}
+
+
 def light(text: str) -> dict[str, tuple[float, float]]:
     """Of a dump of STATE_DB (``sonic-db-dump -n STATE_DB -y``), by port: dBm that it sends and gets, the weakest lane of each. Raises
     Unusable. Source: sonic-net/SONiC, CMIS_Diagnostic_Monitoring_Overview."""
     try:
-        tables = mapping(read_json(text, LIMIT))
+        tables = dumped(text)
     except UnreadableText as error:
         raise Unusable(f"is no dump of STATE_DB: {error}") from error
-    sensors = {str(key).partition("|")[2]: mapping(mapping(row).get("value")) for key, row in tables.items()
-               if str(key).startswith("TRANSCEIVER_DOM_SENSOR|")}  # fmt: skip
+    sensors = {key.partition("|")[2]: row for key, row in tables.items() if key.startswith("TRANSCEIVER_DOM_SENSOR|")}
     if not sensors:
         raise Unusable("is no dump of STATE_DB: it has no TRANSCEIVER_DOM_SENSOR")
     lanes = {port: [[DARK if (text := str(row.get(f"{way}{lane}power"))) == "-inf" else number(text) for lane in range(1, 9)]
