@@ -9,6 +9,7 @@ from typing import Any
 
 from mdtext import cell
 from railwright.cli.ansible_options import options
+from railwright.cli.help import row
 from railwright.cli.main import VERBS, command
 
 NOTE = """<!-- SPDX-License-Identifier: GPL-3.0-or-later -->
@@ -183,15 +184,7 @@ def _options(verb: Any, hidden: tuple[str, ...]) -> list[str]:
 
 
 def _row(option: Any) -> str:
-    argument = option.param_type_name == "argument"
-    names = [] if argument else sorted((*option.opts, *option.secondary_opts), key=lambda text: (not text.startswith("--"), text))
-    spelt = ", ".join(f"`{name}`" for name in names)
-    if option.metavar:
-        spelt = f"{spelt} `{option.metavar}`".strip()
-    text = getattr(option, "help", None) or ""
-    default = option.default
-    if option.required and not argument:
-        text += " Required."
-    elif default not in (None, False, "", ()) and not callable(default):
-        text += f" Default: {getattr(default, 'value', default)}."
-    return f"| {spelt} | {cell(text)} |"
+    names, value, text = row(option)
+    spelt = [f"`{name}`" for name in names]
+    code = value.replace("|", "\\|")
+    return f"| {' '.join([', '.join(spelt), f'`{code}`' if value else '']).strip()} | {cell(text)} |"

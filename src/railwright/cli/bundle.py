@@ -26,7 +26,7 @@ Examples:
   tar -xzf gpu017.tar.gz; railwright check --sysroot gpu017
 """
 
-HostName = Annotated[str | None, typer.Argument(metavar="[USER@]HOST", show_default=False, help="The node; none: this machine.")]
+HostName = Annotated[str | None, typer.Argument(metavar="[[USER@]HOST]", show_default=False, help="The node; none: this machine.")]
 Archive = Annotated[Path | None, option("--output", "-o", metavar="FILE", help="The archive; default: HOST.tar.gz, here.")]
 
 

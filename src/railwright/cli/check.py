@@ -40,7 +40,7 @@ Examples:
   railwright check --sysroot tree/gpu017 # of railwright bundle
 """
 
-Hosts = Annotated[list[str] | None, typer.Argument(metavar="[USER@]HOST", show_default=False, help="Nodes; none: this machine.")]
+Hosts = Annotated[list[str] | None, typer.Argument(metavar="[[USER@]HOST ...]", show_default=False, help="Nodes; none: this machine.")]
 All = Annotated[bool, typer.Option("--all", "-a", help="Every verdict, whole; not only what fits a screen.")]
 Sudo = Annotated[bool, typer.Option("--sudo", help="Ask the hosts by sudo: a few things can be read by root alone.")]
 EMIT_HELP = "Write the node's half there as one file, which a node's Python (3.6 or newer) runs by itself."

@@ -63,7 +63,8 @@ PATTERNS = {  # what an option must look like; the inventory's keys have the sam
     "--near": (r"[A-Za-z0-9][A-Za-z0-9._:-]*", "an HCA, a rail, a PCI address, or gpu0, gpu1 …"),
 }
 
-FormOption = Annotated[Output | None, option("--format", "-f", help="Default: the command line of the node's runtime.")]
+FORM_HELP = f"{', '.join(Output)}. Default: the command line of the node's runtime."
+FormOption = Annotated[Output | None, option("--format", "-f", metavar="FORM", help=FORM_HELP)]
 Image = Annotated[str | None, option("--image", metavar="NAME", help="Default: containers_image.")]
 ImageCuda = Annotated[
     str | None, option("--image-cuda", metavar="RELEASE", help="The image's CUDA. Default: read where the node has the image.")]
@@ -92,10 +93,10 @@ class Wish:
 
 
 def flags(
-    words: Command = None, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None, form: FormOption = None,
-    image: Image = None, image_cuda: ImageCuda = None, image_os: ImageOs = None, near: Near = None, mad: Mad = False,
-    pod_network: PodNetwork = False, rdma_resource: Resource = None, job: JobOption = None, master_addr: MasterAddress = None,
-    master_port: MasterPort = 29500, nproc_per_node: Processes = None, transport: TransportOption = Transport.AUTO,
+    words: Command = None, inventory: OptionalInventory = None, limit: Limit = None, form: FormOption = None, near: Near = None,
+    image: Image = None, image_cuda: ImageCuda = None, image_os: ImageOs = None, job: JobOption = None, master_addr: MasterAddress = None,
+    master_port: MasterPort = 29500, nproc_per_node: Processes = None, pod_network: PodNetwork = False, rdma_resource: Resource = None,
+    mad: Mad = False, sysroot: Sysroot = None, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     from railwright.container_flags.model import Options
 

@@ -35,12 +35,12 @@ RAS_HELP = "What `ncclras -f json` said of the job. Its users ask it, once no co
 STEP = re.compile(r"[0-9_]+\.[0-9]+")  # of a Slurm job
 Job = Annotated[str | None, typer.Argument(metavar="[JOB]", help="The job as its scheduler names it.", show_default=False)]
 Process = Annotated[str | None, option("--process", metavar="NAME", help=PROCESS_HELP)]
-Seconds = Annotated[int, typer.Option("--seconds", min=1, max=600, help="How long the processes are looked at.")]
+Seconds = Annotated[int, typer.Option("--seconds", metavar="N", min=1, max=600, help="How long to inspect the processes.")]
 Ras = Annotated[Path | None, option("--ras", metavar="FILE", help=RAS_HELP)]
 
 
 def command(
-    inventory: Inventory, job: Job = None, limit: Limit = None, process: Process = None, seconds: Seconds = 10, ras: Ras = None,
+    inventory: Inventory, limit: Limit = None, job: Job = None, process: Process = None, seconds: Seconds = 10, ras: Ras = None,
     form: OutputFormat = Format.TEXT, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     if (job is None) == (process is None):

@@ -56,8 +56,9 @@ class Severity(StrEnum):
 
 
 FORMAT_HELP = "text for people; json: one document; junit: for CI; prometheus: for node_exporter's textfile collector."
-DriftForm = Annotated[DriftFormat, typer.Option("--format", "-f", help=FORMAT_HELP)]
-Worst = Annotated[Severity, typer.Option("--severity", help="Only this severity and what is worse.")]
+DriftForm = Annotated[DriftFormat, typer.Option("--format", "-f", metavar="FORM", help=FORMAT_HELP)]
+WORST_HELP = "Only this and what is worse: critical, major or minor."
+Worst = Annotated[Severity, typer.Option("--severity", metavar="SEVERITY", help=WORST_HELP)]
 OUTPUT_HELP = "Write the result there instead of to stdout: whole or not at all. Not for text."
 Output = Annotated[Path | None, option("--output", "-o", metavar="FILE", help=OUTPUT_HELP)]
 

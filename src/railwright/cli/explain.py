@@ -67,16 +67,16 @@ OUTPUT_HELP = "Of explain path: write it as a drawing, an HTML page that needs n
 Output = Annotated[Path | None, option("-o", "--output", metavar="FILE", help=OUTPUT_HELP)]
 All = Annotated[bool, typer.Option("--all", help="Of explain host: the keys that have their default too.")]
 NODES_HELP = "Of explain speed: the ceilings over so many nodes too."
-Nodes = Annotated[int | None, typer.Option("--nodes", min=2, max=100_000, help=NODES_HELP, show_default=False)]
+Nodes = Annotated[int | None, typer.Option("--nodes", metavar="N", min=2, max=100_000, help=NODES_HELP, show_default=False)]
 NODES = 4
 ASKED = ("gpudirect", "speed", "affinity")  # of nodes or a captured tree; the rest is known without
 ABSENT = "-"
 
 
 def command(
-    name: Name, words: Words = None, inventory: OptionalInventory = None, limit: Limit = None, sysroot: Sysroot = None,
-    form: OutputFormat = Format.TEXT, transport: TransportOption = Transport.AUTO, nodes: Nodes = None, every: All = False,
-    switch: Switches = None, output: Output = None,
+    name: Name, words: Words = None, inventory: OptionalInventory = None, limit: Limit = None, every: All = False,
+    nodes: Nodes = None, switch: Switches = None, output: Output = None, form: OutputFormat = Format.TEXT, sysroot: Sysroot = None,
+    transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     if name == "path":
         if (sysroot, limit, nodes, every) != (None, None, None, False):

@@ -32,7 +32,7 @@ class LintFormat(StrEnum):
 
 
 FORM_HELP = "text for people; json: one document; sarif: one that code hosting and editors read; github: its workflow commands."
-Form = Annotated[LintFormat, typer.Option("--format", "-f", help=FORM_HELP)]
+Form = Annotated[LintFormat, typer.Option("--format", "-f", metavar="FORM", help=FORM_HELP)]
 
 
 def command(inventory: Inventory, limit: Limit = None, form: Form = LintFormat.TEXT) -> None:

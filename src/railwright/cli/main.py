@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from railwright import __version__
 from railwright.cli import ansible_options
+from railwright.cli.help import Group, Verb
 from railwright.cli.options import settings
 from railwright.exitcodes import CommandError, ExitCode, InputError
 from railwright.given import Given, given
@@ -127,18 +128,18 @@ def root(version: Version = False, debug: Debug = False, no_color: NoColour = Fa
 
 def build() -> typer.Typer:
     app = typer.Typer(
-        name="railwright", cls=Verbs, help=ABOUT, no_args_is_help=True, rich_markup_mode="rich", pretty_exceptions_enable=False,
+        name="railwright", cls=Verbs, help=ABOUT, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )  # fmt: skip
     app.callback()(root)
     for name, verb in FILES.items():
         if hasattr(verb, "VERBS"):
-            group = typer.Typer(help=verb.ABOUT, no_args_is_help=True)
+            group = typer.Typer(help=verb.ABOUT, cls=Group, no_args_is_help=True, rich_markup_mode=None)
             for inner, (function, text) in verb.VERBS.items():
-                group.command(inner, help=text)(function)
+                group.command(inner, help=text, cls=Verb)(function)
             app.add_typer(group, name=name)
         else:
-            app.command(name, help=verb.HELP)(verb.command)
+            app.command(name, help=verb.HELP, cls=Verb)(verb.command)
     return app
 
 
@@ -154,11 +155,8 @@ def command() -> Any:
 
 def _add(everywhere: list[Any], commands: dict[str, Any], above: str = "") -> None:
     for name, child in commands.items():
-        child.params += everywhere
-        for param in child.params:
-            if getattr(param, "is_flag", False):
-                param.metavar = ""  # else --help shows <bool>, as if it took a word
         ansible_options.add(child, above + name)
+        child.params = sorted(child.params, key=lambda param: param.name == "transport") + everywhere
         _add(everywhere, getattr(child, "commands", {}), f"{above}{name} ")
 
 

@@ -60,7 +60,7 @@ Examples:
 
 Variable = Annotated[str, typer.Argument(metavar="VARIABLE", help="Such as NCCL_IB_TC.", show_default=False)]
 Files = Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files, or - for standard input.", show_default=False)]
-Logs = Annotated[list[Path], typer.Argument(metavar="FILE", help="Logs of one job, or - for standard input.", show_default=False)]
+Logs = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Logs of one job, or - for standard input.", show_default=False)]
 Gdr = Annotated[bool, typer.Option("--gdr", help="Data that went through host memory, without GPUDirect RDMA, is a failure.")]
 Environment = Annotated[bool, typer.Option("--env", help="Check the variables of this process.")]
 GrammarOption = Annotated[str | None, option("--grammar", metavar="conf|shell", help="How to read the files, whatever their names.")]
@@ -75,7 +75,7 @@ def explain(variable: Variable, form: OutputFormat = Format.TEXT) -> None:
 
 
 def lint(
-    files: Files = None, env: Environment = False, inventory: OptionalInventory = None, grammar: GrammarOption = None,
+    files: Files = None, inventory: OptionalInventory = None, env: Environment = False, grammar: GrammarOption = None,
     form: OutputFormat = Format.TEXT,
 ) -> None:
     if not files and not env and inventory is None:

@@ -42,9 +42,9 @@ FORMAT_HELP = "text for people; json: one JSON document on stdout and nothing el
 Inventory = Annotated[list[Path], option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]
 OptionalInventory = Annotated[list[Path] | None, option("--inventory", "-i", metavar="PATH", help=INVENTORY_HELP)]
 Limit = Annotated[str | None, option("--limit", "-l", metavar="PATTERN", help=LIMIT_HELP, autocompletion=of_limit)]
-OutputFormat = Annotated[Format, typer.Option("--format", "-f", help=FORMAT_HELP)]
+OutputFormat = Annotated[Format, typer.Option("--format", "-f", metavar="text|json", help=FORMAT_HELP)]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask. Without a terminal nothing is changed unless this is given.")]
 AREA_HELP = "Only this area (network, nccl, hca …); may be given several times."
 Areas = Annotated[list[str] | None, option("--area", metavar="AREA", help=AREA_HELP, autocompletion=of_area)]
 TRANSPORT_HELP = "auto: over ssh connections of our own, and by Ansible where it alone can reach a node; ansible: by Ansible."
-TransportOption = Annotated[Transport, typer.Option("--transport", help=TRANSPORT_HELP)]
+TransportOption = Annotated[Transport, typer.Option("--transport", metavar="auto|ansible", help=TRANSPORT_HELP)]

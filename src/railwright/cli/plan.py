@@ -40,7 +40,7 @@ class PlanFormat(StrEnum):
 
 
 FORMAT_HELP = "text for people; json: one JSON document on stdout and nothing else; markdown: for a review."
-PlanForm = Annotated[PlanFormat, typer.Option("--format", "-f", help=FORMAT_HELP)]
+PlanForm = Annotated[PlanFormat, typer.Option("--format", "-f", metavar="FORM", help=FORMAT_HELP)]
 Output = Annotated[Path | None, option("--output", "-o", metavar="FILE", help="Save the plan there, for `apply FILE`.")]
 Diff = Annotated[bool, typer.Option("--diff", help="Show files line by line and values as before → after; nodes with one plan together.")]
 RECORDED_HELP = "Show a plan again, by its run's name or its file; contact no node."
@@ -48,9 +48,9 @@ Recorded = Annotated[str | None, option("--recorded", metavar="RUN", help=RECORD
 
 
 def command(
-    inventory: OptionalInventory = None, limit: Limit = None, area: Areas = None, output: Output = None, diff: Diff = False,
-    recorded: Recorded = None, batch: Batch = None, canary: Canary = None, max_failures: MaxFailures = None,
-    max_unavailable: MaxUnavailable = None, form: PlanForm = PlanFormat.TEXT, transport: TransportOption = Transport.AUTO,
+    inventory: OptionalInventory = None, limit: Limit = None, area: Areas = None, diff: Diff = False, output: Output = None,
+    recorded: Recorded = None, form: PlanForm = PlanFormat.TEXT, batch: Batch = None, canary: Canary = None,
+    max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     show = show_diffs if diff else show_changes
     if recorded is not None:

@@ -41,14 +41,15 @@ RunId = Annotated[str | None, option("--run", metavar="ID", help="Which stored r
 List = Annotated[bool, typer.Option("--list", help="Write nothing: print the stored runs, the newest first.")]
 COMPARE_HELP = "Write nothing: print what is worse and what better in run B than in A, and how busbw moved; end 1 where anything is worse."
 Compare = Annotated[tuple[str, str] | None, typer.Option("--compare", metavar="A B", help=COMPARE_HELP, autocompletion=of_run)]
-Form = Annotated[ReportFormat, option("--format", "-f", help="text and json: what is printed, of all forms; html: write the page alone.")]
+FORM_HELP = "text and json: what is printed, of all forms; html: write the page alone."
+Form = Annotated[ReportFormat, option("--format", "-f", metavar="FORM", help=FORM_HELP)]
 SHOWN = 50  # runs of a list
 WAYS = {"worse": "fail", "better": "pass", "other": "warn"}  # each in the colour of a result
 
 
 def command(
-    output: Output = None, run: RunId = None, inventory: OptionalInventory = None, form: Form = ReportFormat.TEXT, *, listed: List = False,
-    compare: Compare = None,
+    inventory: OptionalInventory = None, run: RunId = None, listed: List = False, compare: Compare = None, output: Output = None,
+    form: Form = ReportFormat.TEXT,
 ) -> None:  # fmt: skip
     from railwright.report.files import write_report
     from railwright.runs import load_run, runs_directory

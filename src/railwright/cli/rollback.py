@@ -43,7 +43,7 @@ Consent = Annotated[str | None, option("--consent", metavar="CLASS,...", help=CO
 
 
 def command(
-    inventory: Inventory, to: To = None, limit: Limit = None, consent: Consent = None, listed: List = False, dry_run: Dry = False,
+    inventory: Inventory, limit: Limit = None, listed: List = False, to: To = None, dry_run: Dry = False, consent: Consent = None,
     force: Force = None, validate: Validate = True, yes: Yes = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     if listed == (to is not None):

@@ -63,7 +63,7 @@ class SwitchOs(StrEnum):
     NXOS = "nxos"
 
 
-OsOption = Annotated[SwitchOs, option("--os", help="Of the switches: sonic, nvue (Cumulus Linux 5), onyx, eos or nxos.")]
+OsOption = Annotated[SwitchOs, option("--os", metavar="OS", help="Of the switches: sonic, nvue (Cumulus Linux 5), onyx, eos or nxos.")]
 
 WITHOUT = {
     "infiniband": "The fabric is InfiniBand: it has no QoS profile, and no Ethernet switch to set. Flow control is by credits.",
@@ -80,7 +80,7 @@ DIFF_HELP = "A switch's export: print only what it lacks."
 Diff = Annotated[Path | None, option("--diff", metavar="FILE", help=DIFF_HELP)]
 
 
-def show_hints(inventory: Inventory, os: OsOption, diff: Diff = None, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
+def show_hints(inventory: Inventory, limit: Limit = None, *, os: OsOption, diff: Diff = None, form: OutputFormat = Format.TEXT) -> None:
     if diff is not None:
         _show_lacks(os.value, diff, inventory, limit, form)
         return
@@ -123,7 +123,7 @@ Ports = Annotated[list[str] | None, option("--port", metavar="NAME", help="Only 
 
 
 def show_check(
-    files: Files, inventory: Inventory, os: OsOption, port: Ports = None, limit: Limit = None, form: OutputFormat = Format.TEXT,
+    files: Files, inventory: Inventory, limit: Limit = None, *, os: OsOption, port: Ports = None, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     from railwright.switch_check import odd_ports
 

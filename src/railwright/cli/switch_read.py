@@ -42,7 +42,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace exports th
 
 
 def show_read(
-    inventory: Inventory, output: Output, limit: Limit = None, overwrite: Overwrite = False, form: OutputFormat = Format.TEXT,
+    inventory: Inventory, limit: Limit = None, *, output: Output, overwrite: Overwrite = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     with bad_input(inventory, form):
         ways = _ways(inventory, limit)

@@ -30,9 +30,9 @@ Examples:
   railwright top -i mycluster --for 60 --format json > samples.jsonl
   railwright top --replay samples.jsonl
 """
-Hosts = Annotated[list[str] | None, typer.Argument(metavar="[USER@]HOST", show_default=False, help="Nodes without an inventory.")]
+Hosts = Annotated[list[str] | None, typer.Argument(metavar="[[USER@]HOST ...]", show_default=False, help="Nodes without an inventory.")]
 FORMAT_HELP = "text: a screen, or of a pipe the last picture; json: one JSON document a sample, a line each."
-Form = Annotated[Format, typer.Option("--format", "-f", help=FORMAT_HELP)]
+Form = Annotated[Format, typer.Option("--format", "-f", metavar="text|json", help=FORMAT_HELP)]
 Seconds = Annotated[int | None, option("--for", metavar="SECONDS", min=1, max=86400, help="End after so many samples, one a second.")]
 Record = Annotated[Path | None, option("--record", metavar="FILE", help="Write each sample there too, as --format json does; a new file.")]
 Replay = Annotated[Path | None, option("--replay", metavar="FILE", help="Show what was recorded, in place of nodes.")]
@@ -41,8 +41,8 @@ Documents = AsyncGenerator[dict[str, Any]]
 
 
 def command(
-    hosts: Hosts = None, inventory: OptionalInventory = None, limit: Limit = None, seconds: Seconds = None, form: Form = Format.TEXT,
-    record: Record = None, replay: Replay = None,
+    hosts: Hosts = None, inventory: OptionalInventory = None, limit: Limit = None, seconds: Seconds = None, record: Record = None,
+    replay: Replay = None, form: Form = Format.TEXT,
 ) -> None:  # fmt: skip
     if sum((bool(hosts), bool(inventory), replay is not None)) > 1:
         raise InputError("HOST, --inventory and --replay exclude each other: name hosts, an inventory, or a recording")

@@ -44,9 +44,9 @@ Over = Annotated[bool, typer.Option("--take-over", help=OVER_HELP)]
 
 
 def command(
-    inventory: Inventory, to: To = None, limit: Limit = None, consent: Consent = None, dry_run: Dry = False, resume: Resume = False,
-    status: Status = False, rollback_failed: Back = False, take_over: Over = False, batch: Batch = None, canary: Canary = None,
-    max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, yes: Yes = False, form: OutputFormat = Format.TEXT,
+    inventory: Inventory, limit: Limit = None, to: To = None, dry_run: Dry = False, consent: Consent = None, batch: Batch = None,
+    canary: Canary = None, max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, status: Status = False,
+    resume: Resume = False, rollback_failed: Back = False, take_over: Over = False, yes: Yes = False, form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
     given = {"--dry-run": dry_run, "--resume": resume, "--status": status, "--limit": limit is not None}
     _agree(to, given | {"--rollback-failed": rollback_failed, "--take-over": take_over})

@@ -55,9 +55,9 @@ def judged_by_validate(
 
 
 def command(
-    inventory: Inventory, limit: Limit = None, area: Families = None, perftest: Perftest = None, every: All = False, batch: Batch = None,
-    canary: Canary = None, max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, form: DriftForm = DriftFormat.TEXT,
-    output: Output = None, transport: TransportOption = Transport.AUTO,
+    inventory: Inventory, limit: Limit = None, area: Families = None, perftest: Perftest = None, every: All = False,
+    form: DriftForm = DriftFormat.TEXT, output: Output = None, batch: Batch = None, canary: Canary = None,
+    max_failures: MaxFailures = None, max_unavailable: MaxUnavailable = None, transport: TransportOption = Transport.AUTO,
 ) -> None:  # fmt: skip
     check_output(form, output)
     session = Session("validate", inventory, limit, Format.JSON if form is DriftFormat.JSON else Format.TEXT)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -157,6 +158,40 @@ def test_every_verb_has_help_with_an_example(verb: list[str], capsys: pytest.Cap
     shown = capsys.readouterr().out
     assert "Example" in shown
     assert f"railwright {' '.join(verb)}" in shown.split("Example")[1]
+
+
+def verbs_with_options() -> list[Any]:
+    inner = [verb for group in command().commands.values() for verb in getattr(group, "commands", {"": group}).values()]
+    return [pytest.param(verb, id=verb.name) for verb in inner]
+
+
+@pytest.mark.parametrize("verb", verbs_with_options())
+def test_options_stand_in_the_order_of_use_and_name_their_values(verb: Any) -> None:
+    """Inventory and limit, the verb's own, its form, what is rare. An option that takes a word says which."""
+    rank = {"inventory": 0, "limit": 1, "transport": 3, "debug": 4, "no_color": 4}
+    own = [param for param in verb.params if param.param_type_name == "option" and getattr(param, "rich_help_panel", None) is None]
+    ranks = [rank.get(param.name, 2) for param in own]
+    assert ranks == sorted(ranks)
+    unnamed = [param.name for param in verb.params if not (param.metavar or getattr(param, "is_flag", False) or getattr(param, "count", False))]
+    assert unnamed == []
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_help_fits_80_columns_but_leaves_examples_whole(verb: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*verb, "--help"]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert [line for line in lines if len(line) > 80 and not line.startswith("    railwright ")] == []
+    written = [line.strip() for line in command_of(verb).help.split("\n") if line.startswith("  railwright ")]
+    assert written
+    assert [example for example in written if f"    {example}" not in lines] == []
+    assert "<" not in "".join(lines)  # <bool>, <str>: a type's name is no help
+
+
+def command_of(verb: list[str]) -> Any:
+    found: Any = command()
+    for word in verb:
+        found = found.commands[word]
+    return found
 
 
 def test_shell_completion_is_offered(tmp_path: Path) -> None:
