@@ -18,6 +18,7 @@ from pathlib import Path
 
 from railwright.exitcodes import RunError
 from railwright.given import given
+from railwright.project import NAME
 
 NAMESPACE = "railwright.rdma"
 COLLECTION = Path("ansible_collections") / "railwright" / "rdma"
@@ -77,7 +78,7 @@ def collection_root() -> Path:
     for root in _roots():
         if (root / COLLECTION / "playbooks").is_dir():
             return root
-    raise RunError(f"the Ansible collection {NAMESPACE} is not beside this railwright; fix it: pip install --force-reinstall railwright")
+    raise RunError(f"the Ansible collection {NAMESPACE} is not beside this railwright; fix it: pip install --force-reinstall {NAME}")
 
 
 def _roots() -> Iterator[Path]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from railwright import __version__
 from railwright.lint import LintFinding
+from railwright.project import ADDRESSES
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -40,6 +41,8 @@ def sarif(findings: Sequence[LintFinding]) -> dict[str, Any]:
     } for finding in findings]  # fmt: skip
     rules = [{"id": name} for name in sorted({_rule(finding.key) for finding in findings})]
     driver = {"name": "railwright", "version": __version__, "rules": rules}
+    if "Homepage" in ADDRESSES:
+        driver["informationUri"] = ADDRESSES["Homepage"]
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 

@@ -40,7 +40,7 @@ class Verb(TyperCommand):
 
 
 class Group(TyperGroup):
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
         """Each verb with the whole of its first sentence."""
         with formatter.section("Verbs"):
             formatter.write_dl([(name, verb.get_short_help_str(200)) for name, verb in self.commands.items()])

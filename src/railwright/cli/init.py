@@ -38,7 +38,7 @@ Hosts = Annotated[list[str] | None, typer.Argument(metavar="[[USER@]HOST ...]", 
 
 def command(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it.", show_default=False)], hosts: Hosts = None,
-    fabric: Annotated[Fabric | None, option("--fabric", metavar="FABRIC", help="roce, infiniband or erdma; with --from-facts the nodes' own.")] = None,
+    fabric: Annotated[Fabric | None, option("--fabric", metavar="FABRIC", help="roce, infiniband, erdma; of nodes: their own.")] = None,
     minimal: Annotated[bool, typer.Option("--minimal", help=MINIMAL_HELP)] = False,
     from_facts: Annotated[bool, typer.Option("--from-facts", help="Ask the HOSTs, and write what they have.")] = False, sudo: Sudo = False,
     form: OutputFormat = Format.TEXT,
