@@ -45,7 +45,7 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 
 .PHONY: test
 test: $(INSTALLED) $(INSTALLED216) ## everything: sanity, lint, core216, unit, contract, integration, hostile, containers, fabric
-	@tools/need browser containers demo kubectl network ssh unit
+	@tools/need browser containers demo kubectl manual network ssh unit
 	@$(STAGES) sanity images lint core216 unit contract integration hostile containers fabric
 
 .PHONY: lint
@@ -63,6 +63,7 @@ test-unit: $(INSTALLED) ## quick tests of functions on captured nodes
 
 .PHONY: test-contract
 test-contract: $(INSTALLED) ## the rules of docs/architecture.md and the wheel
+	@tools/need manual
 	@$(STAGES) contract -- $(ARGS)
 
 .PHONY: test-integration

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+import railwright
 import repo
 
 COLLECTION = "ansible_collections/railwright/rdma/"
+MANUAL = f"railwright-{railwright.__version__}.data/data/share/man/man1/railwright.1"
 
 
 def run(*argv: str, cwd: Path, **env: str) -> str:
@@ -49,7 +51,8 @@ def test_content(wheel: Path) -> None:
     kept = ("meta/", "playbooks/", "plugins/", "roles/")
     wanted = {COLLECTION + name for name in repo.matching(*kept)} | {COLLECTION + name for name in ("galaxy.yml", "LICENSE", "README.md")}
     wanted |= {name.removeprefix("src/") for name in repo.matching("src/railwright/")}
-    inside = {name for name in names if ".dist-info/" not in name}
+    inside = {name for name in names if ".dist-info/" not in name} - {MANUAL}
+    assert zipfile.ZipFile(wheel).read(MANUAL) == (repo.ROOT / "docs/man/railwright.1").read_bytes()
     assert wanted - inside == set(), "in the tree, but not in the wheel"
     assert inside - wanted - {COLLECTION + "CHANGELOG.md"} == set(), "in the wheel, but not the product's"
 
@@ -87,6 +90,7 @@ def test_playbook_by_its_full_name(installed: Path, tmp_path: Path) -> None:
 @pytest.mark.xdist_group("wheel")
 def test_command(installed: Path, tmp_path: Path) -> None:
     """Both ways to start it, and every verb answers for itself."""
+    assert (installed.parent / "share/man/man1/railwright.1").is_file()  # where man looks, for a program in this bin
     assert "init" in run(str(installed / "railwright"), "--help", cwd=tmp_path)
     assert "init" in run(str(installed / "python"), "-m", "railwright", "--help", cwd=tmp_path)
     for verb in ("init", "lint", "facts", "plan", "apply", "validate", "report", "lab"):

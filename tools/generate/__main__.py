@@ -2,7 +2,7 @@
 """Writes everything that follows from the schema and the catalogue: ``python tools/generate [--check]``.
 
 Argument specs and defaults of the roles, the variable tables in their READMEs, the
-reference pages (the command line too), the example inventories, the types of a Spec's keys, the project's
+reference pages (the command line too), the man page, the example inventories, the types of a Spec's keys, the project's
 addresses. ``--check`` writes nothing and ends 1 with the names of the files that are not what they would be.
 """
 
@@ -14,6 +14,7 @@ import changelog
 import commands
 import drivers
 import examples
+import manpage
 import pages
 import project
 import rolefiles
@@ -25,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def generated(root: Path) -> dict[str, str]:
     """Relative path: text, of every generated file (READMEs: whole, with their table replaced)."""
     return {**rolefiles.files(root), **pages.files(), **examples.files(), **commands.files(), **drivers.files(),
-            **changelog.files(root), **spectypes.files(), **project.files(root)}
+            **changelog.files(root), **spectypes.files(), **project.files(root), **manpage.files(root)}
 
 
 def stale(root: Path) -> list[str]:
