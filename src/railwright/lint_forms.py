@@ -40,9 +40,8 @@ def sarif(findings: Sequence[LintFinding]) -> dict[str, Any]:
             "artifactLocation": {"uri": _file(finding.file)}, "region": {"startLine": max(finding.line or 1, 1)}}}],
     } for finding in findings]  # fmt: skip
     rules = [{"id": name} for name in sorted({_rule(finding.key) for finding in findings})]
-    driver = {"name": "railwright", "version": __version__, "rules": rules}
-    if "Homepage" in ADDRESSES:
-        driver["informationUri"] = ADDRESSES["Homepage"]
+    home = {"informationUri": ADDRESSES["Homepage"]} if "Homepage" in ADDRESSES else {}
+    driver = {"name": "railwright", "version": __version__, "rules": rules, **home}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 

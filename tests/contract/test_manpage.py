@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import repo
-from railwright.cli.help import row
 from railwright.cli.main import command
 
 sys.path.insert(0, str(repo.ROOT / "tools" / "generate"))
@@ -48,7 +47,7 @@ def test_groff_has_no_complaint_and_every_verb_reads_at_80_columns() -> None:
     for name, verb in verbs().items():
         section = re.search(rf"^   railwright {name}\n(.*?)^(?:   railwright|EXIT)", text, re.MULTILINE | re.DOTALL)
         assert section is not None, name
-        own = [row(param) for param in verb.params if getattr(param, "rich_help_panel", None) is None]
+        own = [manpage.row(param) for param in verb.params if getattr(param, "rich_help_panel", None) is None]
         assert [item.names for item in own if item.names and not any(option in section[1] for option in item.names)] == [], name
     for heading in ("EXIT STATUS", "ENVIRONMENT", "FILES", "SEE ALSO"):
         assert f"\n{heading}\n" in text

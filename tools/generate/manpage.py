@@ -9,11 +9,11 @@ import textwrap
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from railwright import __version__
+from railwright.cli import help as shown
 from railwright.cli.ansible_options import options
-from railwright.cli.help import Row, row
 from railwright.cli.main import ABOUT, VERBS, command
 
 PAGE = "docs/man/railwright.1"
@@ -60,6 +60,12 @@ ALSO = ("ansible-playbook(1)", "ansible-inventory(1)", "ssh_config(5)")
 LETTERS = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", '"': r"\(dq"}
 
 
+class Row(NamedTuple):
+    names: tuple[str, ...]
+    value: str
+    text: str
+
+
 def files(root: Path) -> dict[str, str]:
     """The one page."""
     text = HEAD + "\n".join(_body()) + "\n"
@@ -99,6 +105,10 @@ def _body() -> list[str]:
 def _verbs(name: str, verb: Any) -> list[tuple[str, Any]]:
     nested = getattr(verb, "commands", None)
     return [(name, verb)] if nested is None else [(f"{name} {inner}", child) for inner, child in nested.items()]
+
+
+def row(param: Any) -> Row:
+    return Row(*shown.row(param))
 
 
 def _said(param: Any) -> Row:

@@ -1,19 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How a verb is shown by --help, as plain text: typer's boxes break words and examples. The reference and the man page use its rows."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
-
-
-class Row(NamedTuple):
-    names: tuple[str, ...]  # the long ones first; of an argument none
-    value: str
-    text: str
+from typer.core import TyperCommand
 
 
-def row(param: Any) -> Row:
-    """Of texts of our own: what typer adds differs between its releases."""
+def row(param: Any) -> tuple[tuple[str, ...], str, str]:
+    """Names (the long ones first; of an argument none), value, meaning: texts of our own, for typer's differ between its releases."""
     argument = param.param_type_name == "argument"
     names = () if argument else tuple(sorted((*param.opts, *param.secondary_opts), key=lambda name: not name.startswith("--")))
     text, default = getattr(param, "help", None) or "", param.default
@@ -21,7 +15,7 @@ def row(param: Any) -> Row:
         text += " Required."
     elif default not in (None, False, "", ()) and not callable(default):
         text += f" Default: {'yes' if default is True else getattr(default, 'value', default)}."
-    return Row(names, param.metavar or "", text)
+    return names, param.metavar or "", text
 
 
 class Verb(TyperCommand):
@@ -37,10 +31,3 @@ class Verb(TyperCommand):
         for title, rows in found.items():
             with formatter.section(title):
                 formatter.write_dl(rows)
-
-
-class Group(TyperGroup):
-    def format_commands(self, _ctx: Any, formatter: Any) -> None:
-        """Each verb with the whole of its first sentence."""
-        with formatter.section("Verbs"):
-            formatter.write_dl([(name, verb.get_short_help_str(200)) for name, verb in self.commands.items()])

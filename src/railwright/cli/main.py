@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from railwright import __version__
 from railwright.cli import ansible_options
-from railwright.cli.help import Group, Verb
+from railwright.cli.help import Verb
 from railwright.cli.options import settings
 from railwright.exitcodes import CommandError, ExitCode, InputError
 from railwright.given import Given, given
@@ -134,9 +134,9 @@ def build() -> typer.Typer:
     app.callback()(root)
     for name, verb in FILES.items():
         if hasattr(verb, "VERBS"):
-            group = typer.Typer(help=verb.ABOUT, cls=Group, no_args_is_help=True, rich_markup_mode=None)
+            group = typer.Typer(help=verb.ABOUT, no_args_is_help=True, rich_markup_mode=None, subcommand_metavar="VERB ...")
             for inner, (function, text) in verb.VERBS.items():
-                group.command(inner, help=text, cls=Verb)(function)
+                group.command(inner, help=text, short_help=text.partition("\n\n")[0], cls=Verb)(function)
             app.add_typer(group, name=name)
         else:
             app.command(name, help=verb.HELP, cls=Verb)(verb.command)
