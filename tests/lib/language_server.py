@@ -22,7 +22,8 @@ class LanguageServer:
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
         self._diagnostics: queue.Queue[dict[str, Any]] = queue.Queue()
         self._last = 0
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
         self.request("initialize", {
             "processId": None, "rootUri": root.as_uri(), "workspaceFolders": [{"uri": root.as_uri(), "name": "site"}],
             "capabilities": {"textDocument": {"hover": {"contentFormat": ["markdown"]}, "completion": {}, "publishDiagnostics": {}},
@@ -35,8 +36,9 @@ class LanguageServer:
 
     def __exit__(self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None) -> None:
         self.request("shutdown", None)
-        self.notify("exit", None)
-        self._process.wait(PATIENCE)
+        with self._process:
+            self.notify("exit", None)
+            self._reader.join(PATIENCE)
 
     def request(self, method: str, params: Any) -> Any:
         self._last += 1
