@@ -99,6 +99,11 @@ test-lab: $(INSTALLED) ## the long lab tests; SHARD=2/4 runs the second of four 
 	@tools/need containers demo lab
 	@$(STAGES) lab -- --shard $(SHARD) $(ARGS)
 
+.PHONY: test-editor
+test-editor: $(INSTALLED) ## yaml-language-server and pre-commit on an inventory; needs the package indexes of Python and npm
+	@tools/need editor
+	@$(STAGES) editor -- $(ARGS)
+
 .PHONY: wheel
 wheel: $(INSTALLED) ## dist/*.whl, which carries the collection, and dist/railwright-check.pyz, which a node runs by itself
 	@rm -rf dist

@@ -132,5 +132,6 @@ def stages() -> dict[str, Stage]:
         Stage("fabric", _scenarios("fabric", timeout=50 * MINUTE) + _suite("fabric", timeout=50 * MINUTE)),
         Stage("scenarios", _slowest_first(long), together=2, sharded=True),
         Stage("lab", _suite("lab", timeout=60 * MINUTE)),
+        Stage("editor", _suite("editor", timeout=15 * MINUTE)),
     )
     return {stage.name: stage for stage in table}
