@@ -32,7 +32,8 @@ def test_every_page_stands_in_the_site_and_no_link_is_broken(tmp_path: Path) -> 
 @pytest.mark.slow
 def test_a_broken_link_a_lost_heading_and_a_lost_page_fail_it(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
-    (tmp_path / "README.md").write_text("# a\n\n[gone](docs/gone.md) [heading](docs/guide.md#gone) [good](docs/guide.md#here)\n", encoding="utf-8")
+    links = "[gone](docs/gone.md) [heading](docs/guide.md#gone) [good](docs/guide.md#here)"
+    (tmp_path / "README.md").write_text(f"# a\n\n{links}\n", encoding="utf-8")
     (tmp_path / "docs/guide.md").write_text("# b\n\n## Here\n\n![picture](img/gone.png)\n", encoding="utf-8")
     (tmp_path / "docs/alone.md").write_text("# c\n", encoding="utf-8")
     done = site(tmp_path)
