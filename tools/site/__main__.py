@@ -63,7 +63,8 @@ def contents(table: Path) -> Iterator[str]:
 
 
 def build(builder: str, pages: Path, target: Path) -> int:
-    options = ("-b", builder, "-c", HERE, "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env", "-d", target.with_name("site-trees"))
+    options = ("-b", builder, "-c", HERE, "--fail-on-warning", "--keep-going", "--quiet", "--fresh-env",
+               "-d", target.with_name("site-trees"))
     return subprocess.run((sys.executable, "-m", "sphinx", *options, pages, target), check=False).returncode
 
 
