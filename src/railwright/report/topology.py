@@ -24,7 +24,7 @@ from railwright.runs import Run
 CARDS = 12  # groups of nodes that are drawn, the worst first
 WIRES = 32  # rails, and GPUs, of a node
 ROW, HEAD, GAP = 20, 26, 14  # pixels
-EDGE, BOX, BETWEEN, FAR = 12, 190, 28, 120  # of a card; a box; between GPUs and rails; between rails and leaves
+EDGE, BOX, BETWEEN, FAR = 12, 240, 28, 120  # of a card; a box; between GPUs and rails; between rails and leaves
 LONGEST = 26  # characters in a box
 NONE = "skipped"  # nothing was judged
 
@@ -192,7 +192,7 @@ def _placed(groups: list[tuple[tuple[Rail, ...], str, tuple[str, ...]]], left_ou
 
 def _title(nodes: Iterable[str]) -> str:
     first, *others = nodes
-    return _text(first, 60) + (f" and {len(others)} more, all alike" if others else "")
+    return _text(first, 18) + (f" and {len(others)} like it" if others else "")
 
 
 def _text(value: str, most: int = LONGEST) -> str:

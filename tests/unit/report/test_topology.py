@@ -43,7 +43,7 @@ def test_a_gpu_is_joined_to_the_rail_that_it_is_near() -> None:
     found = drawn(benched())
     gpus = {box.y: box.text for box in found.boxes if box.text.startswith("GPU")}
     rails = {box.y: box.text for box in found.boxes if box.text.startswith("rail")}
-    joined = {(gpus[line.y1 - 10], rails[line.y2 - 10]) for line in found.lines if line.y1 - 10 in gpus and line.x1 < 210}
+    joined = {(gpus[line.y1 - 10], rails[line.y2 - 10]) for line in found.lines if line.y1 - 10 in gpus and line.x1 < 260}
     assert joined == {("GPU 0000:1b:00.0", "rail0 mlx5_0/1"), ("GPU 0000:3d:00.0", "rail1 mlx5_1/1"),
                       ("GPU 0000:9a:00.0", "rail2 mlx5_2/1"), ("GPU 0000:ba:00.0", "rail3 mlx5_3/1")}  # fmt: skip
     assert min(box.x for box in drawn(validated(8)).boxes) < 100, "without GPUs there is no column for them"
@@ -51,7 +51,7 @@ def test_a_gpu_is_joined_to_the_rail_that_it_is_near() -> None:
 
 def test_nodes_that_are_alike_are_drawn_once() -> None:
     found = drawn(validated(8))
-    assert found.cards[-1].title == "gpu004 and 4 more, all alike" and sum(len(card.nodes) for card in found.cards) == 8
+    assert found.cards[-1].title == "gpu004 and 4 like it" and sum(len(card.nodes) for card in found.cards) == 8
     other = validated(8)
     other.leaves["gpu008"]["rail0"] = "leaf9"
     assert drawn(other).cards[-1].nodes == ("gpu008",), "behind another leaf it is not alike"
@@ -71,7 +71,7 @@ def test_a_node_without_an_answer_has_rails_without_one() -> None:
     one.leaves["gpu003"] = dict(one.leaves["gpu002"])
     card = drawn(one).cards[0]
     assert card.nodes == ("gpu003",)
-    assert [box.result for box in drawn(one).boxes if card.y < box.y < card.y + card.height and box.x < 200] == ["error"] * RAILS
+    assert [box.result for box in drawn(one).boxes if card.y < box.y < card.y + card.height and box.x < 20] == ["error"] * RAILS
 
 
 def test_rails_of_which_nothing_was_judged_are_not_drawn() -> None:
