@@ -187,7 +187,7 @@ def _placed(groups: list[tuple[tuple[Rail, ...], str, tuple[str, ...]]], left_ou
         boxes.append(Box(leaf_x, top, _text(leaf), NONE, _text(leaf, 200)))
         lines += [Line(rail_x + BOX, start, leaf_x, top + ROW // 2, result) for start, result in ends[leaf]]
     lines.sort(key=lambda line: -_badness(line.result))  # the bad ones lie on top
-    return Drawing(cards, boxes, lines, max(y, step * len(middles)), leaf_x + BOX if ends else card + 1, card, left_out, bool(middles))
+    return Drawing(cards, boxes, lines, max(y, step * len(middles)), leaf_x + BOX + 1 if ends else card + 1, card, left_out, bool(middles))
 
 
 def _title(nodes: Iterable[str]) -> str:
