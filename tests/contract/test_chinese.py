@@ -3,7 +3,6 @@
 
 import posixpath
 import re
-from collections.abc import Iterator
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ import repo
 import seed_pages
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE
+from page_links import dead_links, linked, place
 
 IN_BOTH = re.compile(r"docs/(zh/)?(start|troubleshooting|tasks/[^/]+)\.md")  # what a reader of Chinese has; all others are in English alone
 
@@ -33,7 +33,6 @@ PAGES = [name for pair in PAIRS for name in pair if (repo.ROOT / name).exists()]
 ENGLISH = {chinese: english for english, chinese in PAIRS}
 SYMPTOMS = ("docs/troubleshooting.md", "docs/zh/troubleshooting.md")
 SPAN = re.compile(r"`([^`]+)`")
-LINK = re.compile(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)")
 TARGET = re.compile(r"\]\(([^)]+)\)")
 OF_NODES = {f"config.{area.name}" for area in AREAS} | {"config.preflight"}
 FAMILIES = {code.partition(".")[0] for code in BY_CODE} | {"config"}
@@ -52,7 +51,7 @@ class Section(NamedTuple):
 def target(name: str, link: str) -> str:
     """Where a link of the page leads, from the top of the repository."""
     path, mark, anchor = link.partition("#")
-    there = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
+    there = place(name, path)
     if there in PAGES and anchor in (heads := seed_pages.anchors(repo.text(there))):
         anchor = f"heading {heads.index(anchor)}"  # which has another name in each language
     return link if ":" in path else f"{ENGLISH.get(there, there)}{mark}{anchor}"
@@ -85,20 +84,12 @@ def faults(pair: tuple[str, str], english: str, chinese: str) -> list[str]:
     if levels[0] != levels[1]:
         return [f"headings: {levels[0]}, {levels[1]}"]
     found = []
-    for number, pair in enumerate(zip(ours, theirs, strict=True)):
+    for number, both in enumerate(zip(ours, theirs, strict=True)):
         for what in ("commands", "rows", "spans", "links"):
-            one, other = (getattr(section, what) for section in pair)
-            unlike = [both for both in zip_longest(one, other) if both[0] != both[1]]
+            one, other = (getattr(section, what) for section in both)
+            unlike = [two for two in zip_longest(one, other) if two[0] != two[1]]
             found += [f"section {number}: {what}: {unlike[0]}"] if unlike else []
     return found
-
-
-def dead_links(name: str) -> Iterator[str]:
-    """Links of a page to files and headings that are not there."""
-    for path, anchor in LINK.findall(repo.text(name)):
-        there = posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) if path else name
-        if not (repo.ROOT / there).exists() or (anchor and anchor not in seed_pages.anchors(repo.text(there))):
-            yield f"{path}#{anchor}"
 
 
 def unknown_codes(page: str) -> list[str]:
@@ -109,8 +100,7 @@ def unknown_codes(page: str) -> list[str]:
 
 def strangers(name: str, page: str) -> list[str]:
     """Links of a Chinese page, its first one to the other language apart, to English pages that are there in Chinese."""
-    links = [posixpath.normpath(posixpath.join(posixpath.dirname(name), path)) for path, _anchor in LINK.findall(page) if path]
-    return [link for link in links if link in ENGLISH.values() and link != ENGLISH[name]]
+    return [link for link in linked(name, page) if link in ENGLISH.values() and link != ENGLISH[name]]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair[0])
@@ -140,7 +130,7 @@ def test_each_language_links_the_other_at_its_top(english: str, chinese: str) ->
 
 @pytest.mark.parametrize("name", PAGES)
 def test_what_a_page_names_is_there(name: str) -> None:
-    assert list(dead_links(name)) == []
+    assert list(dead_links(name, repo.text(name))) == []
     assert unknown_codes(repo.text(name)) == []
     assert list(seed_pages.command_faults(repo.text(name), seed_pages.world())) == []
 
