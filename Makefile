@@ -119,6 +119,10 @@ docs: generate
 generate: $(INSTALLED) ## write generated files anew (reference pages, argument specs, defaults)
 	@$(BIN)/python tools/generate
 
+.PHONY: site
+site: $(INSTALLED) ## the documentation as a site, build/site/index.html, with its links checked
+	@$(BIN)/python tools/site $(ARGS)
+
 .PHONY: bench
 bench: $(INSTALLED) ## what a node, a megabyte in each parser and a drift of 100 loopback nodes cost: build/bench/node.json, drift.json
 	@tools/need bench

@@ -47,6 +47,7 @@ class Run:
     reachability: dict[str, Any] | None = None  # who reached whom on which rail
     isolate: dict[str, Any] | None = None  # a search for slow parts
     burn_in: dict[str, Any] | None = None  # rounds of bench, and parts by serial number
+    leaves: dict[str, dict[str, str]] = field(default_factory=dict)  # node -> rail -> its leaf switch, as the inventory has it
     schema: int = SCHEMA
 
     def as_dict(self) -> dict[str, Any]:

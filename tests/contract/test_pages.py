@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import repo
+from page_links import dead_links, linked
 
 CELL = 200  # characters that a reader sees
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
@@ -16,6 +17,7 @@ CODES = {
     "how well it is known, like [V]": re.compile(r"\[[VSIK]\]"),
     "a chapter, like B1": re.compile(r"(?<![\w.-])[A-G][0-9](?![\w.-])"),
 }
+READMES = ["README.md", "README.zh-CN.md"]
 PAGES = ["README.md", *(name for name in repo.matching("docs/", suffix=".md") if not name.startswith("docs/seeds/"))]
 
 
@@ -88,3 +90,30 @@ def test_the_first_screen_of_the_readme_shows_the_commands() -> None:
     shown = [line.split()[2] for line in first if line.startswith("$ railwright ")]
     assert {"init", "plan", "apply", "validate", "bench", "drift", "remediate", "upgrade", "rollback", "report"} <= set(shown)
     assert any(line.startswith("$ pip install railwright") for line in first)
+
+
+@pytest.mark.parametrize("name", [*READMES, *repo.matching("docs/", suffix=".md")])
+def test_every_link_leads_somewhere(name: str) -> None:
+    assert list(dead_links(name, repo.text(name))) == []
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_every_page_is_two_clicks_from_the_readme(readme: str) -> None:
+    first = {page for page in linked(readme, repo.text(readme)) if page.endswith(".md")}
+    second = {page for name in first for page in linked(name, repo.text(name))}
+    assert set(repo.matching("docs/", suffix=".md")) - first - second == set()
+
+
+def test_a_link_to_nothing_is_found() -> None:
+    page = "# One\n[a](#one) [b](bench.md#floors) [c](../roles/network) [no heading](#two) [no page](nothing.md) [none](bench.md#no)\n"
+    assert list(dead_links("docs/guide.md", page)) == ["#two", "nothing.md#", "bench.md#no"]
+
+
+@pytest.mark.parametrize("name", repo.matching("docs/img/concept-", suffix=".svg"))
+def test_a_picture_of_a_concept_is_small_and_says_what_it_shows(name: str) -> None:
+    text = repo.text(name)
+    assert len(text.encode()) < 12_000
+    assert all(f"<{part}" in text and f"</{part}>" in text for part in ("title", "desc"))
+    assert [font for font in re.findall(r"font-family:\s*([^;]+)", text) if font != "sans-serif"] == []
+    page = name.replace("img/concept-", "concepts/").replace(".svg", ".md")
+    assert f"](../img/{name.rpartition('/')[2]})" in repo.text(page)

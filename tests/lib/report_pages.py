@@ -10,7 +10,7 @@ from tests.lib.searches import run_of, searched_document
 from tests.lib.simulated_fabric import Fault, Noise
 from tests.lib.small_fleets import fleet_of
 
-from bench_documents import document, stored_run
+from bench_documents import document, one_run, stored_run
 from railwright.runs import Run, save_run
 
 CHROMIUM = "/usr/bin/chromium"
@@ -46,7 +46,9 @@ def validated(count: int, seed: int = 1) -> Run:
     lost = set(draw.sample(names(count)[2:], count // 100))
     nodes = {node: {"status": "unreachable" if node in lost else "ok", "message": "no route to host" if node in lost else ""}
              for node in names(count)}  # fmt: skip
-    return run("validate", nodes, verdicts=verdicts)
+    leaves = {node: {f"rail{rail}": f"leaf{place // 100 + 1}{'ab'[rail % 2]}" for rail in range(RAILS)}
+              for place, node in enumerate(names(count))}  # fmt: skip
+    return run("validate", nodes, verdicts=verdicts, leaves=leaves)
 
 
 def drifted() -> Run:
@@ -60,12 +62,25 @@ def drifted() -> Run:
     return last
 
 
+def benched() -> Run:
+    """Two nodes with four GPUs and four rails; rail2 of n2 counted errors."""
+    paths = [{"gpu": f"0000:{bus:02x}:00.0", "hca": f"mlx5_{rail}", "port": 1, "path": "PIX" if near else "SYS", "near": near}
+             for rail in range(4) for place, bus in enumerate((0x1B, 0x3D, 0x9A, 0xBA)) for near in (place == rail,)]  # fmt: skip
+    measured, topology = one_run(ceiling=400.0, limit="8 NICs x 400 Gb/s"), {node: {"matrix": paths} for node in ("n1", "n2")}
+    one = stored_run("20260103T000000Z-bench", document(measured, topology=topology))
+    one.nodes["n2"] = {"status": "ok"}
+    one.leaves = {node: {f"rail{rail}": f"leaf{rail + 1}" for rail in range(4)} for node in ("n1", "n2")}
+    one.verdicts = [verdict(node, rail, ("port.errors", "no growth")) for node in ("n1", "n2") for rail in range(4)]
+    one.verdicts[6] |= {"status": "fail", "found": "symbol_error +12", "message": "12 symbol errors while nccl-tests ran"}
+    return one
+
+
 def five_kinds() -> dict[str, Run]:
     """By kind. Drift's history is stored below XDG_STATE_HOME."""
     faults = [Fault("rail", 0.1, "node17", "rail2"), Fault("node", 0.7, "node5")]
     change = {"key": "k", "area": "network", "what": "MTU of rail0", "before": 1500, "after": 9000, "disruption": "link", "why": "jumbo"}
     return {
-        "validate": validated(8), "drift": drifted(), "bench": stored_run("20260103T000000Z-bench", document()),
+        "validate": validated(8), "drift": drifted(), "bench": benched(),
         "isolate": run_of(searched_document(fleet_of(32, "perftest", per_leaf=8), faults, Noise(outliers=0, launches=0))),
         "apply": run("apply", {"gpu001": {"status": "failed", "message": HOSTILE, "changes": [change]}, "gpu002": {"status": "ok"}}),
     }  # fmt: skip

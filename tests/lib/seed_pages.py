@@ -80,10 +80,10 @@ def rows(page: str) -> list[Row]:
     return found
 
 
-def anchors(page: str) -> set[str]:
-    """What a link into a page may end with."""
+def anchors(page: str) -> list[str]:
+    """What a link into a page may end with, from top to bottom."""
     heads = re.findall(r"^#+ (.+)$", page, re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", head.replace("`", "").lower()).replace(" ", "-") for head in heads}
+    return [re.sub(r"[^\w -]", "", head.replace("`", "").lower()).replace(" ", "-") for head in heads]
 
 
 def quoted(row: Row) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 KEYS = {"Repository": "repository", "Documentation": "documentation", "Homepage": "homepage", "Issues": "issues"}  # in galaxy.yml
 OTHERS = {"ansible-pylibssh"}  # other packages that a page tells people to install
+BY_OTHERS = ("docs/reference/", "docs/seeds/")  # generated too; read elsewhere
 INSTALL = re.compile(r"((?:(?<=[`/])|(?<=\$ ))pipx? install (?:--[a-z-]+ )*)([a-z][a-z0-9-]*[a-z0-9])(?![\w./-])")
 WHEEL = re.compile(r"\bdist/[a-z][a-z0-9_]*-\*\.whl")
 PYTHON = '''# SPDX-License-Identifier: GPL-3.0-or-later
@@ -32,8 +33,8 @@ def files(root: Path) -> dict[str, str]:
     said = "".join(f"{KEYS[label]}: {json.dumps(url)}\n" for label, url in sorted(({"Repository": ""} | addresses).items()))
     constants = PYTHON % (json.dumps(name), json.dumps(dict(sorted(addresses.items()))))
     found = {"galaxy.yml": galaxy.replace("build_ignore:\n", f"{said}build_ignore:\n"), "src/railwright/project.py": constants}
-    for page in [*root.glob("README*.md"), *root.glob("docs/*.md"), *root.glob("docs/zh/*.md"), *root.glob("docs/tasks/*.md")]:
-        found[str(page.relative_to(root))] = installing(_text(root, str(page.relative_to(root))), name)
+    pages = [str(page.relative_to(root)) for page in (*root.glob("README*.md"), *root.glob("docs/**/*.md"))]
+    found |= {page: installing(_text(root, page), name) for page in pages if not page.startswith(BY_OTHERS)}
     return found
 
 

@@ -13,6 +13,7 @@ import typer
 
 from railwright.cli import console, verdicts
 from railwright.cli.changes import change_line, disruptions, nodes_line, show_changes, show_hosts
+from railwright.cli.completing import of_consent
 from railwright.cli.options import Areas, Format, Limit, OptionalInventory, OutputFormat, Yes, option
 from railwright.cli.plan import conclusion, known_plan_areas, planned, save, show_plan
 from railwright.cli.rollout import (
@@ -56,7 +57,7 @@ CONSENT_HELP = (
     "Disruption classes to allow in this run, in place of the inventory's list: restart, link, repair, "
     "downgrade, reload, storage, management, secure_boot, firmware, reboot."
 )
-Consent = Annotated[str | None, option("--consent", metavar="CLASS,...", help=CONSENT_HELP)]
+Consent = Annotated[str | None, option("--consent", metavar="CLASS,...", help=CONSENT_HELP, autocompletion=of_consent)]
 File = Annotated[Path | None, typer.Argument(metavar="[FILE]", show_default=False, help="A plan that `plan -o FILE` has saved.")]
 PLAN = "plan.json"  # beside the journal of a run in batches
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Words that the shell completes: hosts and groups of the inventory on the line, areas, what explain explains, stored runs.
+"""Words that the shell completes: hosts and groups of the inventory on the line, areas, classes of consent, what explain
+explains, NCCL's variables, stored runs.
 
 Nothing is asked of a node, and what fails completes nothing: a shell has no place for an error.
 """
@@ -51,6 +52,27 @@ def of_area(incomplete: str) -> list[str]:
         from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
 
         return [area.name for area in AREAS]
+
+    return _quietly(words, incomplete)
+
+
+def of_consent(incomplete: str) -> list[str]:
+    """``link,reb`` becomes ``link,reboot``."""
+    before = incomplete[: incomplete.rfind(",") + 1]
+
+    def words() -> list[str]:
+        from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
+
+        return [before + name for name in DISRUPTIONS if name != "none"]
+
+    return _quietly(words, incomplete)
+
+
+def of_variable(incomplete: str) -> list[str]:
+    def words() -> Iterable[str]:
+        from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES
+
+        return VARIABLES
 
     return _quietly(words, incomplete)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from railwright.cli import console
+from railwright.cli.completing import of_variable
 from railwright.cli.options import Format, OptionalInventory, OutputFormat, option
 from railwright.exitcodes import ExitCode, InputError
 from railwright.inventories import Given
@@ -58,7 +59,7 @@ Examples:
   railwright nccl log all_reduce.log --format json
 """
 
-Variable = Annotated[str, typer.Argument(metavar="VARIABLE", help="Such as NCCL_IB_TC.", show_default=False)]
+Variable = Annotated[str, typer.Argument(metavar="VARIABLE", help="Such as NCCL_IB_TC.", show_default=False, autocompletion=of_variable)]
 Files = Annotated[list[Path] | None, typer.Argument(metavar="[FILE]...", help="Files, or - for standard input.", show_default=False)]
 Logs = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Logs of one job, or - for standard input.", show_default=False)]
 Gdr = Annotated[bool, typer.Option("--gdr", help="Data that went through host memory, without GPUDirect RDMA, is a failure.")]

@@ -20,7 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.sysfs_values import natural_key
 from railwright.report import bench as rows
 from railwright.report import isolate as search
-from railwright.report import network
+from railwright.report import network, topology
 from railwright.report.cases import Case
 from railwright.report.markdown import ORDER, SUMMARY, summary_row
 from railwright.report.text import CLUSTER, printable, short
@@ -59,6 +59,7 @@ def as_page(run: Run, cases: Sequence[Case], pictures: Sequence[Picture]) -> str
         leaves=_leaves(run, worst, Counter(case.node for case in bad if case.result != "skipped")),
         used=[result for result in ORDER if result in worst.values()],
         counted=[(result, counted[result]) for result in ORDER if counted[result]], passed=len(cases) - len(bad),
+        topology=topology.drawing(run, worst), box_width=topology.BOX,
         rows=[_shown(case) for case in bad[:ROWS]], left_out=max(0, len(bad) - ROWS), tables=_tables(run),
         pictures=[{"title": printable(one.title), "kind": one.kind, "data": b64encode(one.content).decode()}
                   for one in pictures[:PICTURES]])  # fmt: skip

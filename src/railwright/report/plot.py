@@ -48,6 +48,8 @@ class Plot(NamedTuple):
     now: Series
     floor: float | None
     floor_source: str
+    ceiling: float | None
+    limit: str  # what makes the ceiling
     wrong: Points  # points at which values were damaged
     before: Series | None
     before_id: str
@@ -78,11 +80,11 @@ def plots(run: Run) -> list[Plot]:
             continue
         before_id, before = _previous(run, own)
         wrong = tuple(sorted(set(_points(own, "out_of_place", wrong=True) + _points(own, "in_place", wrong=True))))
-        floor = own["floor"] if isinstance(own.get("floor"), int | float) else None
+        floor, ceiling = (float(own[key]) if isinstance(own.get(key), int | float) else None for key in ("floor", "ceiling"))
         names, group = [plot.file for plot in found], f"_{own['group']}" if rows.in_group(own) else ""
         found.append(
             Plot(number, _file(f"{own['collective']}{group}", names), rows.title(bench, own), now, floor,
-                 str(own.get("floor_source") or ""), wrong, before, before_id))
+                 str(own.get("floor_source") or ""), ceiling, str(own.get("limit") or ""), wrong, before, before_id))
     return found
 
 
@@ -191,8 +193,8 @@ def _draw(figure: Figure, plot: Plot) -> None:
         _line(axes, "wrong", plot.wrong, color=RED, marker="x", linestyle="none", markersize=10, markeredgewidth=2.2, label="wrong values",
               zorder=5)
     _axes(axes, plot)
-    if plot.floor is not None:
-        _floor(axes, plot.floor, plot.floor_source)
+    _level(axes, "floor", plot.floor, plot.floor_source, (6, 3))
+    _level(axes, "ceiling", plot.ceiling, plot.limit, (2, 2))
     # Above the axes: within them there is no corner that a curve, a floor or its label may not cross.
     axes.legend(loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2, ncols=5, frameon=False, fontsize=9, columnspacing=1.4)
 
@@ -208,7 +210,7 @@ def _line(axes: Axes, name: str, points: Points, **style: Any) -> None:
 def _axes(axes: Axes, plot: Plot) -> None:
     every = [point for line in (*plot.now, *(plot.before or ())) for point in line]
     sizes = sorted({size for size, _value in every})
-    top = max([value for _size, value in every] + ([plot.floor] if plot.floor is not None else []))
+    top = max([value for _size, value in every] + [level for level in (plot.floor, plot.ceiling) if level is not None])
     axes.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.3)
     axes.set_ylim(0, top * 1.15 if top > 0 else 1)
     chosen = ticks(sizes)
@@ -225,11 +227,13 @@ def _axes(axes: Axes, plot: Plot) -> None:
         axes.annotate("judged", (JUDGED_FROM, 0), xytext=(4, 4), textcoords="offset points", fontsize=9, color="#555555")
 
 
-def _floor(axes: Axes, floor: float, source: str) -> None:
-    axes.axhline(floor, color=INK, linewidth=1.3, linestyle=(0, (6, 3)), gid="floor", zorder=2)
-    note = f"floor {floor:g} GB/s" + (f" ({source})" if source else "")
+def _level(axes: Axes, name: str, level: float | None, source: str, dashes: tuple[int, int]) -> None:
+    if level is None:
+        return
+    axes.axhline(level, color=INK, linewidth=1.3, linestyle=(0, dashes), gid=name, zorder=2)
+    note = f"{name} {level:g} GB/s" + (f" ({source})" if source else "")
     # At the left, where small messages are slow and no curve comes near it; where one does all the same, the label stays readable.
-    axes.annotate(_safe(note), (0, floor), xycoords=("axes fraction", "data"), xytext=(5, 3), textcoords="offset points", va="bottom",
+    axes.annotate(_safe(note), (0, level), xycoords=("axes fraction", "data"), xytext=(5, 3), textcoords="offset points", va="bottom",
                   fontsize=9, zorder=6, bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1})
 
 

@@ -28,6 +28,7 @@ def asked(line: str, shell: str = "bash", **more: str) -> list[str]:
 
 @pytest.mark.parametrize(("line", "words"), [
     (f"railwright plan -i {SITE} --limit all:!nod", {"all:!node1", "all:!node2"}), (f"railwright apply -i {SITE} -l rd", {"rdma"}),
+    ("railwright apply --consent link,reb", {"link,reboot"}), ("railwright nccl explain NCCL_IB_QPS_", {"NCCL_IB_QPS_PER_CONNECTION"}),
     ("railwright plan --area netw", {"network"}), ("railwright explain rdma_mt", {"rdma_mtu"}),
     ("railwright explain NCCL_IB_TC", {"NCCL_IB_TC"}), ("railwright explain port.flap", {"port.flaps"}),
     (f"railwright explain -i {SITE} host nod", {"node1", "node2"}),

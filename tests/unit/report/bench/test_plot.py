@@ -81,6 +81,13 @@ def test_without_a_floor_or_a_second_half_there_is_no_line_for_it() -> None:
     assert "in-place" not in texts(root)
 
 
+def test_the_ceiling_is_a_line_with_what_makes_it() -> None:
+    root = picture(one_plot(ceiling=400.0, limit="8 NICs x 400 Gb/s"))
+    assert "ceiling 400 GB/s (8 NICs x 400 Gb/s)" in texts(root)
+    assert path_of(root, "ceiling")[0][1] < path_of(root, "floor")[0][1], "y grows downwards in SVG"
+    assert not any(text.startswith("ceiling") for text in texts(picture(one_plot())))
+
+
 def test_wrong_values_are_marked_where_they_are() -> None:
     damaged = row(1 << 28, 200.0) | {"out_of_place": half(200.0, 7)}
     plot = one_plot(rows=[row(1 << 20, 40.0), damaged, row(1 << 30, 300.0)])
@@ -172,7 +179,8 @@ def test_labels_of_the_size_axis_are_powers_of_two(sizes: list[int], found: list
 def test_a_home_that_cannot_be_written_is_not_talked_about() -> None:
     """matplotlib warns of it when it is imported, so that another process has to."""
     program = ("from railwright.report.plot import png\nfrom railwright.report.plot import Plot, Series\n"
-               "line = Series(((8, 1.0), (16, 2.0)), ())\nassert png(Plot(0, 'x', 't', line, None, '', (), None, ''))[:4] == b'\\x89PNG'")
+               "line = Series(((8, 1.0), (16, 2.0)), ())\n"
+               "assert png(Plot(0, 'x', 't', line, None, '', None, '', (), None, ''))[:4] == b'\\x89PNG'")
     environment = {"PATH": os.environ["PATH"], "HOME": "/proc", "XDG_CACHE_HOME": "/proc", "XDG_CONFIG_HOME": "/proc"}
     found = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
