@@ -200,27 +200,15 @@ class Session:
 
     def record(self, end: Conclusion, verdicts: list[dict[str, Any]] | None = None, **documents: Any) -> Run:
         """The run as every report takes it; not stored."""
+        from railwright.report.topology import leaf_of_rails
+
+        leaves = {} if self.in_force is None else leaf_of_rails(self.in_force.specs, self.in_force.inventory.groups)
         return Run(
             id=self.id, verb=self.verb, inventory=site_path(self.inventory), limit=self.limit,
             started=self.started.isoformat(timespec="seconds"), finished=datetime.now(UTC).isoformat(timespec="seconds"),
             railwright=__version__, exit_code=int(end.code), nodes=end.nodes, verdicts=verdicts or [], summary=end.summary,
-            leaves={} if self.in_force is None else leaf_of_rails(self.in_force), **documents,
+            leaves=leaves, **documents,
         )  # fmt: skip
-
-
-def leaf_of_rails(judged: Judged) -> dict[str, dict[str, str]]:
-    """Node -> rail -> the leaf switch that the inventory has it on, by rdma_cabling or else rdma_leaves; '' where it does not say."""
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import planned_ends
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import leaf_of
-
-    found: dict[str, dict[str, str]] = {}
-    group_of: dict[str, str] = {}
-    for name, spec in judged.specs.items():
-        group_of = group_of or leaf_of(spec["leaves"], judged.inventory.groups)  # every host has the same, which lint sees to
-        group, plan = group_of.get(name, ""), planned_ends(spec["cabling"])
-        found[name] = {rail.name: plan[rail.name].switch if rail.name in plan else
-                       f"{group} {rail.name}" if group and spec["leaf_per_rail"] else group for rail in spec.rails}  # fmt: skip
-    return found
 
 
 def _some(judged: Judged, names: Sequence[str]) -> Judged:

@@ -8,18 +8,23 @@ nearest to a rail is what bench saw. The drawing is worked out here; page.html.j
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.sysfs_values import natural_key
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import planned_ends
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import leaf_of
 from railwright.isolate.model import QUIET
 from railwright.report import isolate as search
 from railwright.report.cases import RESULT_OF_STATUS
 from railwright.report.markdown import ORDER
 from railwright.report.text import printable, short
 from railwright.runs import Run
+
+if TYPE_CHECKING:
+    from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 CARDS = 12  # groups of nodes that are drawn, the worst first
 WIRES = 32  # rails, and GPUs, of a node
@@ -78,6 +83,18 @@ class Drawing(NamedTuple):
     card: int  # width of a card
     left_out: int  # groups
     leaves: bool  # whether any is known
+
+
+def leaf_of_rails(specs: Mapping[str, Spec], groups: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
+    """Node -> rail -> the leaf switch that the inventory has it on, by rdma_cabling or else rdma_leaves; '' where it does not say."""
+    found: dict[str, dict[str, str]] = {}
+    group_of: dict[str, str] = {}
+    for name, spec in specs.items():
+        group_of = group_of or leaf_of(spec["leaves"], groups)  # every host has the same, which lint sees to
+        group, plan = group_of.get(name, ""), planned_ends(spec["cabling"])
+        found[name] = {rail.name: plan[rail.name].switch if rail.name in plan else
+                       f"{group} {rail.name}" if group and spec["leaf_per_rail"] else group for rail in spec.rails}  # fmt: skip
+    return found
 
 
 def drawing(run: Run, worst: Mapping[str, str]) -> Drawing | None:

@@ -11,10 +11,10 @@ from tests.lib.simulated_fabric import Fault, Noise
 from tests.lib.small_fleets import fleet_of
 
 from railwright.cli.options import Format
-from railwright.cli.session import judged_inventory, leaf_of_rails
+from railwright.cli.session import judged_inventory
 from railwright.report.cases import cases_of
 from railwright.report.page import as_page
-from railwright.report.topology import CARDS, Drawing, drawing
+from railwright.report.topology import CARDS, Drawing, drawing, leaf_of_rails
 from railwright.runs import Run
 from report_pages import HOSTILE, RAILS, benched, run, validated, verdict
 
@@ -113,7 +113,8 @@ all:
     (tmp_path / "group_vars").mkdir()
     rails = "rdma_rails: [{name: rail0, match: {pci: '0000:18:00.0'}}]"
     (tmp_path / "group_vars/rdma.yml").write_text(f"{rails}\n{both}\n", encoding="utf-8")
-    found = leaf_of_rails(judged_inventory(tmp_path, None, Format.TEXT))
+    judged = judged_inventory(tmp_path, None, Format.TEXT)
+    found = leaf_of_rails(judged.specs, judged.inventory.groups)
     assert found["gpu001"] == {"rail0": leaf} and set(found) == {"gpu001", "gpu002"}
 
 
