@@ -125,12 +125,12 @@ def _arrives(end: End, side: Mapping[str, Any], place: str, light: Sequence[floa
         verdicts = health_verdicts(end.node, end.facts, end.facts["health"], switched=False) if side else []
     except ODD:  # a node says what it likes
         return [Step(place, "errors", "unknown", "the node's health", "the node's answer has not the form of its facts", "")]
-    found = []
+    found, own = [], (f"{end.hca} port {end.port}", f"{end.hca} ({side.get('netdev')})")  # another port's faults are not this one's
     for name, hop, expected, text in (("port.ber", "errors", "1e-12 after FEC", _errors(side)),
                                       ("port.optics", "light", "within the module's limits", _light(side, light))):
         about = [item for item in verdicts if item.check == name]
-        worst = next((item for item in about if item.status != "pass" and item.hca == end.hca), None)
-        status = worst.status if worst else "pass" if about else "unknown"  # other ports' faults are not this one's
+        worst = next((item for item in about if item.status != "pass" and item.subject in own), None)
+        status = worst.status if worst else "pass" if about else "unknown"
         if text:
             found.append(Step(place, hop, status, expected, (f"{text}; {worst.message}" if worst else text)[:MOST], "ethtool"))
     return found

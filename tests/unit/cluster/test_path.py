@@ -109,12 +109,13 @@ STATE = {"TRANSCEIVER_DOM_SENSOR|Ethernet0": {"type": "hash", "value": {
     "tx1power": "0.9", "tx2power": "N/A", "rx1power": "-2.0", "rx2power": "-1.5"}}}  # fmt: skip
 
 
-def link(own: dict[str, Any], row: dict[str, Any] | None = None, state: Any = None) -> dict[str, Any]:
+def link(own: dict[str, Any], row: dict[str, Any] | None = None, state: Any = None, second: Any = None) -> dict[str, Any]:
     """The rows of one end's cable, by hop; the other node's are another cable's."""
     facts = facts_of("roce8-bond")
     nic, config = facts["qos"]["nics"][0], switch_exports.sonic()
     config["PORT"]["Ethernet0"].update(row or {})
     facts["health"]["ports"] = [{"hca": nic["hca"], "port": nic["port"], "netdev": "ens1", **SIDE, **own}]
+    facts["health"]["ports"] += [{"hca": nic["hca"], "port": nic["port"] + 1, "netdev": "ens2", **SIDE, **second}] if second else []
     given = Export("sonic", json.dumps(config), "leaf1.json", light(json.dumps(state)) if state else {})
     ends = [End(node, "rail0", facts, nic["hca"], nic["port"], CABLE) for node in ("n1", "n2")]
     return {step.hop: step for step in steps(ends[0], ends[1], profile(), 9000, {"leaf1": given}) if step.place == "n1 rail0 to leaf1 etp1"}
@@ -129,6 +130,7 @@ def test_what_came_through_a_cable_is_judged_as_health_does() -> None:
     found = link({"module": weak, "uncorrectable_blocks": 10**15})
     assert (found["light"].status, found["errors"].status) == ("fail", "warn")
     assert "below the module's alarm limit" in found["light"].found
+    assert link({}, second={"module": weak})["light"].status == "pass", "that is the HCA's other port"
 
 
 @pytest.mark.parametrize(("own", "row", "hop", "status"), [
