@@ -30,7 +30,6 @@ POOLS = ("roce-lossless", "default-lossless")
 RANGE = re.compile(r"([a-z]+)([0-9]{1,4})(?:-([0-9]{1,4}))?(?:s([0-9])(?:-([0-9]))?)?")
 MOST = 200_000  # ports in all ranges
 SPLIT = re.compile(r"[2-8]x")
-NUMBERS = re.compile(r"[0-7](?:-[0-7])?")
 
 
 def ports(document: Any) -> list[Port]:
@@ -130,12 +129,7 @@ def _numbered(rows: Any, field: str) -> Iterator[tuple[int, int]]:
 def _numbers(value: Any) -> frozenset[int]:
     """A list, a mapping by number, or ``3,4`` and ``3-4``."""
     texts = [str(item) for item in value] if isinstance(value, (list, dict)) else [str(value)]
-    found: set[int] = set()
-    for text in ",".join(texts).replace(" ", "").split(","):
-        if NUMBERS.fullmatch(text):
-            low, _dash, high = text.partition("-")
-            found |= set(range(int(low), int(high or low) + 1))
-    return frozenset(found)
+    return frozenset(numbers(",".join(texts), 7))
 
 
 def _marking(qos: Mapping[str, Any], own: Mapping[str, Any], *, roce: bool) -> dict[int, Marking]:
@@ -161,12 +155,7 @@ def _schedule(qos: Mapping[str, Any], own: Mapping[str, Any], *, roce: bool) -> 
     return found or None
 
 
-def line(port: str, hop: str, wanted: str) -> str:
-    """The command that puts a hop right."""
-    number = wanted.replace('"', "").partition(":")
-    return LINES[hop].format(port=port, wanted=wanted, key=number[0].strip(), value=number[2].strip(), first=wanted.partition(" ")[0])
-
-
+# The command that puts a hop right.
 LINES = {
     "mtu": "nv set interface {port} link mtu {wanted}",
     "trust": "nv set qos mapping default-global trust both",

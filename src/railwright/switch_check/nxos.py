@@ -117,12 +117,7 @@ def _schedule(below: Block) -> Schedule:
     return Schedule(any(text.startswith("priority level") for text in below), weight)
 
 
-def line(port: str, hop: str, wanted: str) -> str:
-    """The command that puts a hop right."""
-    key, _colon, value = wanted.replace('"', "").partition(": ")
-    return LINES[hop].format(port=port, wanted=wanted, key=key, value=value, number=wanted.partition(" ")[0])
-
-
+# The command that puts a hop right.
 LINES = {
     "mtu": "interface {port}: mtu 9216",
     "trust": "interface {port}: service-policy type qos input, a policy with a class that matches the DSCP",
