@@ -94,7 +94,7 @@ class RunOutcome:
     output: list[str] = field(default_factory=list)
 
     def add(self, other: "RunOutcome") -> None:
-        """What another run on other nodes found."""
+        """What another run found: on other nodes, or another playbook, whose word on a node replaces what was said of it."""
         self.hosts.update(other.hosts)
         self.verdicts += other.verdicts
         self.traffic += other.traffic
