@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright cabling``: into which switch port each rail is plugged, against the inventory's plan; or a plan as a proposal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

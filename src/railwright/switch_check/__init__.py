@@ -5,8 +5,6 @@ A reader a platform (``sonic.py``) makes ports (``model.py``) of an export; ``ju
 one more reader with its ``ports`` and ``LINES``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from types import ModuleType
 from typing import Any, NamedTuple

@@ -5,8 +5,6 @@ Source: Arista EOS user manual, Quality of Service (default maps, trust, tx-queu
 aristanetworks/avd, eos_cli_config_gen. Headroom and priority groups are the platform's own: no configuration says them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple

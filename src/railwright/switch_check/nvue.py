@@ -6,8 +6,6 @@ switch priority is a class here, a traffic class a queue, and the pool roce-loss
 does not say: its defaults lie below.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice

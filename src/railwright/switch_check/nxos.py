@@ -6,8 +6,6 @@ NX-OS Quality of Service Configuration Guide (classification, network QoS, queui
 RoCEv2 script of 2026. Headroom is the platform's own: no configuration says it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -5,8 +5,6 @@ Source: NVIDIA Onyx User Manual 3.10 LTS (QoS: trust and its default L2, the def
 sets: DSCP 26 on priority 3, CNP's 48 on 6, 150 and 1500 KB; traffic pools; PFC and its watchdog).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple

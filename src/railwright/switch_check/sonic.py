@@ -5,8 +5,6 @@ Source: sonic-net/SONiC, Configuration.md (tables and fields); sonic-swss, qosor
 ports), and buffermgr; SAI, saiport.h. A reference is a name, or, in images before 202111, ``[TABLE|NAME]``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
