@@ -248,11 +248,8 @@ def _packages(
 def reboots_of(host: Host, undone: Sequence[Point]) -> Tuple[str, ...]:
     """Keys of what is in effect since a reboot after its run. Where there was none, it never came into effect."""
     boot = host.line(journal.BOOT_ID)
-    found: List[str] = []
-    for point in undone:
-        if entries_of(point) and point.document.get("boot") not in (None, boot):
-            found += [key for key in point.document.get("reboots") or () if key not in found]
-    return tuple(found)
+    since = [point for point in undone if entries_of(point) and point.document.get("boot") not in (None, boot)]
+    return tuple(dict.fromkeys(key for point in since for key in point.document.get("reboots") or ()))
 
 
 def _changes(undone: Sequence[Point], known: Dict[str, Tuple[Any, TargetState]]) -> List[Change]:
