@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of, grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
@@ -42,9 +42,7 @@ class LintFinding:
         where = self.file if self.line is None else f"{self.file}:{self.line}"
         warning = "warning: " if self.severity == "warning" else ""
         value = "" if self.value is None else f"{shorten(self.value)}: "
-        more = len(self.hosts) - SHOWN_HOSTS
-        shown = ", ".join(self.hosts[:SHOWN_HOSTS]) + (f" and {more} more" if more > 0 else "")
-        hosts = "" if self.everywhere or not self.hosts else f" ({shown})"
+        hosts = "" if self.everywhere or not self.hosts else f" ({first_of(self.hosts, SHOWN_HOSTS)})"
         allowed = f"; allowed: {self.allowed}" if self.allowed else ""
         return f"{where}: {warning}{self.key}: {value}{self.message}{hosts}{allowed}"
 
