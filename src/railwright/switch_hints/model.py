@@ -5,11 +5,9 @@ The chain says which DSCP reaches which class, which classes are lossless, which
 and of the templates get into a text, never a name out of an inventory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from railwright.report.text import printable, ranges
@@ -37,7 +35,7 @@ class Chain:
     own_share: bool  # the profile says it
 
     @classmethod
-    def of(cls, profile: QosProfile) -> Chain:
+    def of(cls, profile: QosProfile) -> Self:
         """Raises ValueError for what would make a text that is wrong on some platform."""
         for what, value in (("priority", profile.priority), *(("lossless priority", item) for item in profile.lossless)):
             if value not in CLASSES:
