@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
 from railwright import documents
 from railwright.documents import Form
 
@@ -333,8 +333,7 @@ def is_ours(data: Object) -> bool:
 
 
 def _result(data: Object) -> Object:
-    result = data.get("res")
-    return result if isinstance(result, dict) else {}
+    return mapping(data.get("res"))
 
 
 def _merge(into: list[Object], items: list[Object], *keys: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, whole
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows, whole
 from railwright.switch_check.commands import numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded, on_off
 
@@ -32,8 +32,7 @@ SPLIT = re.compile(r"[2-8]x")
 
 def ports(document: Any) -> list[Port]:
     """Every front panel port of the file. Raises Unusable."""
-    documents = document if isinstance(document, list) else []
-    said = next((mapping(row["set"]) for row in documents if isinstance(row, dict) and "set" in row), {})
+    said = next((mapping(row["set"]) for row in rows(document) if "set" in row), {})
     interfaces = mapping(said.get("interface"))
     if not interfaces:
         raise Unusable(f"is not {KIND}: it sets no interface")
