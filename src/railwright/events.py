@@ -102,8 +102,7 @@ class RunOutcome:
         self.bench, self.ddp = other.bench or self.bench, other.ddp or self.ddp
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(NamedTuple):
     """One step of the run, for whoever shows progress."""
 
     kind: str  # play, task, start, retry, ok, failed, unreachable, skipped, end

@@ -4,9 +4,8 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of, grouped
@@ -24,8 +23,7 @@ SHOWN_VALUE = 60  # characters of a value in a line; JSON output has all of it
 SHOWN_HOSTS = 3
 
 
-@dataclass(frozen=True)
-class LintFinding:
+class LintFinding(NamedTuple):
     """What is wrong, where, on which hosts. ``everywhere``: on all managed hosts."""
 
     file: str

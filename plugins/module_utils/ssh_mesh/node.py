@@ -10,7 +10,6 @@ from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequen
 from ..areas.common.files import FileState, is_ours, observe_file
 from ..errors import RailwrightError
 from ..formats.outside import whole
-from ..formats.text import grouped
 from ..host import host as accounts
 from ..host.host import Host
 from ..observe.nics import observe_addresses, uplinks
@@ -78,8 +77,10 @@ def ask_sshd(host: Host, who: Account) -> Daemon:
     answer = host.run((sshd, "-T", "-C", "user=%s,host=localhost,addr=127.0.0.1" % who.name))
     if not answer.ok:
         return Daemon(22, (), None, "sshd -T: %s" % (answer.err.strip().splitlines() or ["exit %d" % answer.rc])[0])
-    lines = (line.strip().partition(" ") for line in answer.out.splitlines())
-    values = grouped((name, value) for name, _blank, value in lines)
+    values: Dict[str, List[str]] = {}
+    for line in answer.out.splitlines():
+        name, _blank, value = line.strip().partition(" ")
+        values.setdefault(name, []).append(value)
     files = values.get("authorizedkeysfile", [".ssh/authorized_keys"])[0].split()
     problem: Optional[str] = None
     if values.get("pubkeyauthentication", ["yes"])[0] != "yes":

@@ -3,7 +3,6 @@
 
 import os
 import sys
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -78,7 +77,7 @@ def status(form: OutputFormat = Format.TEXT) -> None:
     nodes = lab.status()
     inventory = str(lab.current().inventory) if nodes else None
     if form is Format.JSON:
-        console.print_json({"inventory": inventory, "nodes": [asdict(node) for node in nodes]})
+        console.print_json({"inventory": inventory, "nodes": [node._asdict() for node in nodes]})
         return
     if not nodes:
         console.say("no lab; start one with: railwright lab up")

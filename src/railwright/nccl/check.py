@@ -6,7 +6,7 @@ NCCL is silent about all of it. Rules on single names and values are the invento
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES
@@ -27,8 +27,7 @@ _HCA = re.compile(r"\^?=?[A-Za-z][\w.-]*(:\d+){0,3}(,[A-Za-z][\w.-]*(:\d+){0,3})
 _SKIP = ("NCCL_HOME",)  # nccl-tests' Makefile takes it; it is no setting of a run
 
 
-@dataclass(frozen=True)
-class NcclFinding:
+class NcclFinding(NamedTuple):
     file: str
     line: int
     variable: str
@@ -36,16 +35,12 @@ class NcclFinding:
     message: str
     replacement: str
 
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
-
     def __str__(self) -> str:
         hint = f"; write: {self.replacement}" if self.replacement else ""
         return f"{self.file}:{self.line}: {self.severity}: {self.variable}: {self.message}{hint}"
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A text with NCCL settings: a file, or the environment."""
 
     file: str

@@ -6,8 +6,7 @@ and of the templates get into a text, never a name out of an inventory.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from railwright.report.text import printable, ranges
@@ -19,8 +18,7 @@ ROCE_SHARE = 50
 CLASSES = range(1, 7)  # 0 is best effort everywhere; EOS and NX-OS keep 7 for control or strict traffic
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(NamedTuple):
     """One profile: DSCP -> class -> PFC, ECN and scheduling."""
 
     name: str
@@ -64,7 +62,7 @@ class Chain:
 
     def values(self, default: Callable[[int], int]) -> dict[str, Any]:
         """What a template sees, with the platform's default map of DSCPs to classes."""
-        return asdict(self) | {
+        return self._asdict() | {
             "mtu": MTU,
             "default": default,
             "classes": (*self.lossless, self.cnp_priority),
@@ -74,8 +72,7 @@ class Chain:
         }
 
 
-@dataclass(frozen=True)
-class Platform:
+class Platform(NamedTuple):
     """A switch operating system: how it comments, and where its default map sends a DSCP."""
 
     comment: str
