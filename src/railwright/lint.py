@@ -241,17 +241,7 @@ def fold(inventory: Inventory, findings: Iterable[Finding]) -> list[LintFinding]
         if finding.host is not None:
             hosts[finding.host] = None
     result = [
-        LintFinding(
-            file,
-            line,
-            tuple(hosts),
-            finding.key,
-            finding.value,
-            finding.message,
-            finding.allowed,
-            finding.severity,
-            everywhere=len(hosts) == len(inventory.hosts),
-        )
+        LintFinding(file, line, tuple(hosts), *finding[1:], everywhere=len(hosts) == len(inventory.hosts))  # all but the one host
         for (file, line, *_rest), (finding, hosts) in folded.items()
     ]
     return sorted(result, key=lambda item: (item.file, item.line or 0))
