@@ -19,7 +19,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import VERDICT_STATUSES, as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils import ddp
 from ansible_collections.railwright.rdma.plugins.plugin_utils.bench import judge_bench, judge_grown, run_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import ddp_document, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import known_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import leaf_of
@@ -227,10 +226,10 @@ def finished(variables: Result, here: str, hosts: list[str]) -> str | None:
 def ddp_judge(variables: Result, planned: Result) -> Result:
     results = {node: result_of(variables, node, DDP.format("collect")) for node in planned["hosts"]}
     collected = {node: (found or {}).get("collected") for node, found in results.items()}
-    verdicts = as_dicts(judge(planned, collected, planned["minimum"]))
+    verdicts = as_dicts(ddp.judge(planned, collected, planned["minimum"]))
     verdicts += judge_grown(results, planned["hosts"]) if over_rails(planned) else []
     summary = {status: sum(item["status"] == status for item in verdicts) for status in VERDICT_STATUSES}
-    return {"verdicts": verdicts, "summary": summary, "ddp": ddp_document(planned, collected)}
+    return {"verdicts": verdicts, "summary": summary, "ddp": ddp.ddp_document(planned, collected)}
 
 
 NCCL, DDP = "__nccl_tests_{}", "__ddp_benchmark_{}"

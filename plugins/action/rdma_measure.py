@@ -23,6 +23,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round imp
     Planned,
     client_limits,
     crossed_rails,
+    lossless_of,
     no_server,
     not_run,
     pair_of,
@@ -115,13 +116,11 @@ class ActionModule(StepAction):
         planned = self._planned(spec, pair, variables, options)
         if together and len(planned.asking) < 2:
             return {**result, "skipped": True, "skip_reason": "one rail by itself is all rails at once"}
-        profile, why_not = profile_of(spec)
         is_server = pair[0] == node
         own, peer = planned.serving if is_server else planned.asking, pair[1] if is_server else pair[0]
         request = {
             "node": node, "peer": f"{peer}, {AT_ONCE}" if together and mode == "stop" else peer, "serve": is_server,
-            "tests": as_dicts(own), "ports": ports_of(planned.views[not is_server], own), "options": sizes_of(spec),
-            "lossless": list(profile.lossless) if profile is not None else [], "why_not": why_not,
+            "tests": as_dicts(own), "ports": ports_of(planned.views[not is_server], own), "options": sizes_of(spec), **lossless_of(spec),
         }
         extra: list[Verdict] = []
         if mode == "run":

@@ -187,9 +187,8 @@ def shared_by(node: str, view: View, hca: str, all_of_them: Sequence[str]) -> st
 def ports_of(view: dict[str, Any] | None, tests: list[Measurement]) -> list[dict[str, Any]]:
     """Every HCA port of the tests once, with its driver and its interfaces, as the node itself has told them."""
     facts = (view or {}).get("facts") or {}
-    qos = facts.get("qos")
     drivers = {str(hca.get("name")): hca.get("driver") for hca in rows(facts.get("hcas"))}
-    nics = rows(qos.get("nics")) if isinstance(qos, dict) else []
+    nics = rows(mapping(facts.get("qos")).get("nics"))
     rails = {(rail["hca"], rail["port"]): rail["netdev"] for rail in (view or {}).get("rails") or []}
     found = {}
     for test in tests:

@@ -7,7 +7,6 @@ last, so that nothing a node says about itself can pass for another section.
 """
 
 import shlex
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ansible.release import __version__ as core_version
@@ -75,8 +74,7 @@ class ProbeError(Exception):
     """The node's answer is not one."""
 
 
-@dataclass(frozen=True)
-class Python:
+class Python(NamedTuple):
     """One interpreter of a node."""
 
     path: str
@@ -86,8 +84,7 @@ class Python:
         return f"Python {'.'.join(map(str, self.version))} ({self.path})"
 
 
-@dataclass(frozen=True)
-class Probe:
+class Probe(NamedTuple):
     """What a node said, one text for each section."""
 
     sections: dict[str, str]

@@ -8,6 +8,7 @@ A reboot is never made here, whatever the consent list says: who reboots a node 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import SEVERITIES, needs_consent
 
@@ -30,8 +31,7 @@ class Scope(NamedTuple):
 
 def findings_of(drift: Mapping[str, Any]) -> list[Object]:
     """Of a registered rdma_check with mode drift; an inspection that failed has none."""
-    found = drift.get("findings")
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    return rows(drift.get("findings"))
 
 
 def choose_fixes(drift: Mapping[str, Any], scope: Scope, earlier: Mapping[str, Any], plan: Mapping[str, Any]) -> Object:
@@ -132,11 +132,9 @@ def _problem(findings: Iterable[Mapping[str, Any]]) -> str:
 
 def _held(plan: Mapping[str, Any], tried: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """What the node itself left out of the cut plan: it alone sees what a change builds on."""
-    rows = plan.get("left")
-    found = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     return {
         str(row.get("key")): tuple(str(row.get(name) or "") for name in WHY)
-        for row in found
+        for row in rows(plan.get("left"))
         if row.get("key") in tried and row.get("cause") in ("needs", "consent")
     }
 

@@ -5,8 +5,6 @@ What we add is added only where neither the operator's environment nor the ansib
 that Ansible itself would read says anything.
 """
 
-from __future__ import annotations
-
 import configparser
 import importlib.util
 import os
@@ -101,7 +99,7 @@ def _path(environ: Mapping[str, str]) -> str:
     return os.pathsep.join(dict.fromkeys([*found[:1], *environ.get("PATH", os.defpath).split(os.pathsep)]))
 
 
-def _collections_path(environ: Mapping[str, str], config: UserConfig) -> str:
+def _collections_path(environ: Mapping[str, str], config: "UserConfig") -> str:
     """Ours first: another version in the operator's home must not answer for this command line."""
     theirs = environ.get("ANSIBLE_COLLECTIONS_PATH") or config.paths("collections_path", "collections_paths")
     return os.pathsep.join([str(collection_root()), theirs or DEFAULT_COLLECTIONS])
@@ -129,7 +127,7 @@ class UserConfig:
                 self._parser.clear()
 
     @classmethod
-    def find(cls, environ: Mapping[str, str], directory: Path) -> UserConfig:
+    def find(cls, environ: Mapping[str, str], directory: Path) -> "UserConfig":
         named = environ.get("ANSIBLE_CONFIG")
         if named:
             path = Path(named).expanduser()

@@ -5,8 +5,7 @@ Which system a host runs is not known before it answers, so a host that wants DO
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.drivers import source_of
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import artifacts
@@ -21,8 +20,7 @@ OPERATOR = "operator"
 INVENTORY = "inventory"
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One artifact. ``value`` is None when it is not pinned. Of an inventory's rows ``taken_from`` is the URL that a node uses.
 
     ``url`` begins with the key's name, nccl_wheel_index, where no inventory says which package index it is.
@@ -140,12 +138,12 @@ def _resolved(row: artifacts.Artifact, spec: Spec, release: str | None) -> Row:
     resolved = Row(row.name, version, url, row.kind, row.pin, row.value, row.source, **place)
     given = spec["artifact_pins"].get(row.name)
     if given is None and row.pin == "sha256" and version != row.version:  # a fingerprint is of every release, a checksum of one
-        return replace(resolved, pin=OPERATOR, value=None, source=f"{row.source}; the catalogue has no checksum of {version}")
+        return resolved._replace(pin=OPERATOR, value=None, source=f"{row.source}; the catalogue has no checksum of {version}")
     return _with_pin(resolved, artifacts.pin_form(row), artifacts.pinned(row, spec)) if given is not None else resolved
 
 
 def _with_pin(row: Row, pin: str, value: str | None) -> Row:
-    return replace(row, pin=pin, value=value, source=f"{row.source}; the {pin} is the inventory's")
+    return row._replace(pin=pin, value=value, source=f"{row.source}; the {pin} is the inventory's")
 
 
 def _own(name: str, url: Any, kind: str, value: str | None) -> Row:

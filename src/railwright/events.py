@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
 from railwright import documents
 from railwright.documents import Form
 
@@ -94,7 +94,7 @@ class RunOutcome:
     output: list[str] = field(default_factory=list)
 
     def add(self, other: "RunOutcome") -> None:
-        """What another run on other nodes found."""
+        """What another run found: on other nodes, or another playbook, whose word on a node replaces what was said of it."""
         self.hosts.update(other.hosts)
         self.verdicts += other.verdicts
         self.traffic += other.traffic
@@ -102,8 +102,7 @@ class RunOutcome:
         self.bench, self.ddp = other.bench or self.bench, other.ddp or self.ddp
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(NamedTuple):
     """One step of the run, for whoever shows progress."""
 
     kind: str  # play, task, start, retry, ok, failed, unreachable, skipped, end
@@ -333,8 +332,7 @@ def is_ours(data: Object) -> bool:
 
 
 def _result(data: Object) -> Object:
-    result = data.get("res")
-    return result if isinstance(result, dict) else {}
+    return mapping(data.get("res"))
 
 
 def _merge(into: list[Object], items: list[Object], *keys: str) -> None:

@@ -31,8 +31,7 @@ GROUP_PARTS = ("hosts", "vars", "children")
 VAULT = "$ANSIBLE_VAULT;"
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     file: Path
     line: int
 

@@ -4,12 +4,11 @@
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of, grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
@@ -24,8 +23,7 @@ SHOWN_VALUE = 60  # characters of a value in a line; JSON output has all of it
 SHOWN_HOSTS = 3
 
 
-@dataclass(frozen=True)
-class LintFinding:
+class LintFinding(NamedTuple):
     """What is wrong, where, on which hosts. ``everywhere``: on all managed hosts."""
 
     file: str
@@ -42,9 +40,7 @@ class LintFinding:
         where = self.file if self.line is None else f"{self.file}:{self.line}"
         warning = "warning: " if self.severity == "warning" else ""
         value = "" if self.value is None else f"{shorten(self.value)}: "
-        more = len(self.hosts) - SHOWN_HOSTS
-        shown = ", ".join(self.hosts[:SHOWN_HOSTS]) + (f" and {more} more" if more > 0 else "")
-        hosts = "" if self.everywhere or not self.hosts else f" ({shown})"
+        hosts = "" if self.everywhere or not self.hosts else f" ({first_of(self.hosts, SHOWN_HOSTS)})"
         allowed = f"; allowed: {self.allowed}" if self.allowed else ""
         return f"{where}: {warning}{self.key}: {value}{self.message}{hosts}{allowed}"
 
@@ -245,17 +241,7 @@ def fold(inventory: Inventory, findings: Iterable[Finding]) -> list[LintFinding]
         if finding.host is not None:
             hosts[finding.host] = None
     result = [
-        LintFinding(
-            file,
-            line,
-            tuple(hosts),
-            finding.key,
-            finding.value,
-            finding.message,
-            finding.allowed,
-            finding.severity,
-            everywhere=len(hosts) == len(inventory.hosts),
-        )
+        LintFinding(file, line, tuple(hosts), *finding[1:], everywhere=len(hosts) == len(inventory.hosts))  # all but the one host
         for (file, line, *_rest), (finding, hosts) in folded.items()
     ]
     return sorted(result, key=lambda item: (item.file, item.line or 0))

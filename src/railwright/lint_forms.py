@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Findings of lint for code hosting: SARIF 2.1.0 (OASIS), which GitHub, GitLab and editors read, and GitHub's workflow commands. Pure."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Sequence

@@ -5,8 +5,6 @@ inventory's QoS profile agrees. Pure.
 The links of a host are those of ``qos.chain``, the hops of a switch's port those of ``switch check``: the three cannot disagree.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from math import log10
 from typing import Any, NamedTuple

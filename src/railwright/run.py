@@ -21,7 +21,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -175,7 +174,7 @@ def in_turn(listener: Listener | None, lock: threading.Lock, place: str) -> List
     def tell(update: Update) -> None:
         with lock:
             if update.kind != "end":
-                listener(replace(update, task=f"{place}: {update.task}") if update.kind == "task" else update)
+                listener(update._replace(task=f"{place}: {update.task}") if update.kind == "task" else update)
 
     return tell
 

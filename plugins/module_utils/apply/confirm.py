@@ -15,7 +15,7 @@ from ..types import CONFIRMED_AREAS, Change, Identity
 from . import journal as journals
 from .journal import Journal, load_journal
 from .transaction import rollback_on_error
-from .watchdog import CODE, FOLDERS, PACKAGE, PENDING, SERVICE, STATE, TIMER, alive, disarm, systemctl, unit_texts, wait_for_lock
+from .watchdog import CODE, FOLDERS, PACKAGE, PENDING, SERVICE, STATE, TIMER, alive, disarm, systemctl, unit_texts
 
 # All that reverting needs.
 PARTS = ("errors", "types", "host.host", "host.run", "host.write", "apply.journal", "apply.transaction", "apply.watchdog")
@@ -133,7 +133,7 @@ def refuse_pending(host: Host) -> None:
 def confirm(host: Host, run: str, token: str) -> Dict[str, Any]:
     """Keep the change, if it waits for that, and say what became of the run; where the node is busy with it, how far that is."""
     try:
-        lock = wait_for_lock(host, LOCK_SECONDS)
+        lock = host.lock(journals.LOCK, LOCK_SECONDS)
     except OSError as error:
         raise RailwrightError("cannot take the lock %s: %s (root is needed: become: true)" % (journals.LOCK, error.strerror)) from error
     if lock is None:

@@ -9,8 +9,7 @@ waits any more.
 
 import contextlib
 import sys
-import time
-from typing import Dict, Optional
+from typing import Dict
 
 from ..errors import RailwrightError
 from ..host.host import Host
@@ -103,7 +102,7 @@ def disarm(host: Host, *, service: bool = True) -> None:
 
 def revert(host: Host, run: str, seconds: float = WAIT_SECONDS) -> str:
     """What became of it, in one line. Raises RailwrightError when an apply did not end within ``seconds``."""
-    lock = wait_for_lock(host, seconds)
+    lock = host.lock(LOCK, seconds)
     if lock is None:
         raise RailwrightError("run %s: another apply held %s for %d s; nothing was reverted" % (run, LOCK, seconds))
     try:
@@ -125,15 +124,6 @@ def undo(host: Host, run: str) -> str:
     if troubles:
         return "run %s was reverted in part: %s. Restore point: %s" % (run, "; ".join(troubles), path)
     return "run %s was reverted; the node is as it was before" % run
-
-
-def wait_for_lock(host: Host, seconds: float) -> Optional[int]:
-    deadline = time.monotonic() + seconds
-    while True:
-        lock = host.lock(LOCK)
-        if lock is not None or time.monotonic() >= deadline:
-            return lock
-        time.sleep(0.2)
 
 
 def main() -> None:

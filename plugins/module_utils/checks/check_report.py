@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
 from ..formats.outside import mapping, rows
+from ..formats.text import grouped
 from .overview import LABELS, UNPRIVILEGED
 
 ORDER = ("fail", "warn", "unknown", "unproven", "skipped", "pass")  # worst first
@@ -64,7 +65,9 @@ def node_lines(found: Mapping[str, Any], name: str, every: bool) -> List[Line]:
         return head + [line for item in verdicts for line in finding([item], 0)]
     head += [("", labelled(label, text, 1)[0]) for label, text in seen.items() if label != "rights"]
     foot = footer(verdicts, "rights" in seen)
-    groups = grouped([item for item in verdicts if item.get("status") not in ORDER or item["status"] in WORST])
+    # The same fault of many parts is one.
+    worst = [item for item in verdicts if item.get("status") not in ORDER or item["status"] in WORST]
+    groups = list(grouped(((status_rank(item), item.get("check")), item) for item in worst).values())
     room = LINES - len(head) - len(foot) - 1  # a prompt stands below
     each = 3 if 3 * len(groups) <= room else 2
     fitting = groups if each * len(groups) <= room else groups[:(room - 1) // 2]
@@ -84,14 +87,6 @@ def footer(verdicts: Sequence[Mapping[str, Any]], unprivileged: bool) -> List[Li
     words = ", ".join(check if many == 1 else "%s (%d)" % (check, many) for check, many in sorted(found.items()))
     lines = [("unknown", cut("unknown: %s" % words))]
     return lines + ([("unknown", cut("  %s; --all shows each" % UNPRIVILEGED))] if unprivileged else [])
-
-
-def grouped(verdicts: Sequence[Mapping[str, Any]]) -> List[List[Mapping[str, Any]]]:
-    """The same fault of many parts is one."""
-    found: Dict[Tuple[Any, Any], List[Mapping[str, Any]]] = {}
-    for item in verdicts:
-        found.setdefault((status_rank(item), item.get("check")), []).append(item)
-    return list(found.values())
 
 
 def finding(group: Sequence[Mapping[str, Any]], lines: int) -> List[Line]:

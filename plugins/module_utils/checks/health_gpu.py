@@ -5,9 +5,10 @@ A GPU is held against its own limits and against the node's other GPUs of its ki
 ``gpu_recovery_action`` comes first: where it says None, an error that it got over only warns.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..catalogue.xids import ASKS_NOTHING
+from ..formats.text import grouped
 
 TIMED_OUT, NOT_THERE = 124, 127
 SLOWED = {"hw_power_brake_slowdown": "the power brake is on", "hw_slowdown": "hardware slowdown is on"}
@@ -164,10 +165,7 @@ JUDGES: Sequence[Callable[..., List[Sign]]] = (_recovery, _ecc, _remap, _thermal
 
 def _nvlink_signs(facts: Mapping[str, Any]) -> List[Sign]:
     """Fewer links than most of its kind. A card without any beside bridged ones may be meant so; behind an NVSwitch it is not."""
-    kinds: Dict[str, List[Mapping[str, Any]]] = {}
-    for gpu in facts.get("gpus") or []:
-        if gpu.get("nvlinks") is not None:
-            kinds.setdefault(str(gpu.get("device_id")), []).append(gpu)
+    kinds = grouped((str(gpu.get("device_id")), gpu) for gpu in facts.get("gpus") or [] if gpu.get("nvlinks") is not None)
     switched = "Completed" in (((facts.get("gpu_driver") or {}).get("fabricmanager") or {}).get("states") or [])
     kept = [(max(len(gpu["nvlinks"]) for gpu in gpus), gpus) for gpus in kinds.values()]
     rows = [(gpu["pci"], len(gpu["nvlinks"]), best) for best, gpus in kept for gpu in gpus]

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, Tuple
 
 from ..formats.outside import mapping, rows
-from ..formats.text import first_of
+from ..formats.text import first_of, grouped
 from ..rules.comparisons import number_text
 
 LABELS = ("node", "HCAs", "ports", "GIDs", "GPUs", "PCIe", "stack", "NCCL", "rights")
@@ -95,9 +95,7 @@ def _links(what: str, devices: List[Dict[str, Any]]) -> str:
 def _nccl(facts: Mapping[str, Any], jobs: Iterable[Tuple[str, Mapping[str, str]]]) -> str:
     """The library, and the variables as jobs get them: those of all ways alike once, of the others each."""
     library = mapping(mapping(facts.get("nccl")).get("library"))
-    ways: Dict[str, List[str]] = {}
-    for way, variables in jobs:
-        ways.setdefault(" ".join("%s=%s" % item for item in sorted(variables.items())) or "nothing set", []).append(way)
+    ways = grouped((" ".join("%s=%s" % item for item in sorted(variables.items())) or "nothing set", way) for way, variables in jobs)
     parts = ["%s" % (library.get("version") or library.get("path"))] if library else ["no system library"]
     if len(ways) == 1:
         return "; ".join(parts + list(ways))

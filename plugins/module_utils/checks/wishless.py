@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from ..catalogue.stacks import VENDORS
 from ..formats.outside import mapping, rows
+from ..formats.text import grouped
 from ..rules.comparisons import Inspection, VerdictSubject, verdict
 from ..spec.match import RailTarget
 from ..spec.model import Rail, Spec
@@ -91,10 +92,8 @@ def target_of(identity: Identity, hca: Mapping[str, Any], port: Mapping[str, Any
 def idle_ports(node: str, facts: Mapping[str, Any]) -> List[Verdict]:
     """Ports without a link where the same port of most other HCAs of this kind has one: a cable, rather than a port nobody uses."""
     linked = {(hca.get("name"), port.get("number")) for hca, port in linked_ports(facts)}
-    kinds: Dict[Any, List[Tuple[Dict[str, Any], Dict[str, Any]]]] = {}
-    for hca in rows(facts.get("hcas")):
-        for port in rows(hca.get("ports")):
-            kinds.setdefault((hca.get("board_id"), hca.get("device_id"), port.get("number")), []).append((hca, port))
+    kinds = grouped(((hca.get("board_id"), hca.get("device_id"), port.get("number")), (hca, port))
+                    for hca in rows(facts.get("hcas")) for port in rows(hca.get("ports")))
     found = []
     for members in kinds.values():
         up = [hca for hca, port in members if (hca.get("name"), port.get("number")) in linked]

@@ -14,6 +14,7 @@ from ..catalogue.stacks import stack_of, vendor_stack
 from ..checks.area_verdicts import SETTLED
 from ..checks.node import judge_node, judge_plan, rail_views
 from ..errors import RailwrightError
+from ..formats.text import grouped
 from ..host.host import Host
 from ..host.inspected import InspectedHost
 from ..measure.gdr_pairs import near_pairs
@@ -146,10 +147,7 @@ def of_plan(host: Host, plan: Plan) -> List[Finding]:
 
 def of_problems(problems: Sequence[Problem]) -> List[Finding]:
     """One a subject, with everything that is said of it. A rail without a device is a verdict of its own: rail.device."""
-    said: Dict[Tuple[str, str], List[str]] = {}
-    for item in problems:
-        if item.code != NO_DEVICE:
-            said.setdefault((item.area, item.subject), []).append(item.message)
+    said = grouped(((item.area, item.subject), item.message) for item in problems if item.code != NO_DEVICE)
     return [Finding("problem: %s: %s" % (area, subject), "problem", area, subject, None, None, CRITICAL, "", "; ".join(messages), None, "")
             for (area, subject), messages in said.items()]
 

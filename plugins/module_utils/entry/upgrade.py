@@ -58,11 +58,7 @@ class Taken(NamedTuple):
 @contextlib.contextmanager
 def alone(host: Host) -> Iterator[None]:
     """Nobody else reads or replaces the lease meanwhile. Raises RailwrightError, OSError."""
-    deadline = time.monotonic() + ALONE_S
-    held = host.lock(ALONE)
-    while held is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-        held = host.lock(ALONE)
+    held = host.lock(ALONE, ALONE_S)
     if held is None:
         raise RailwrightError("somebody else has %s for %g s, who takes or gives back the lease of this node; try again" % (ALONE, ALONE_S))
     try:

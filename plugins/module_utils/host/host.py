@@ -32,6 +32,7 @@ NAMES_LIMIT = 200 * 1024  # of a directory: whoever fills his own must not fill 
 MAX_LINKS = 40
 NAME_LIMIT, FAILED = 240, ".rc"  # of a recording: a file's name has 255 bytes at most
 SOL_PACKET, PACKET_ADD_MEMBERSHIP = 263, 1  # linux/socket.h, linux/if_packet.h
+LOCK_STEP_S = 0.05  # between two tries to take a lock
 FRAME_LIMIT = 2048  # bytes of a frame that we read: what we ask for is shorter
 Made = TypeVar("Made")
 Status = os.stat_result
@@ -277,8 +278,17 @@ class Host(Writer):
         except (OSError, ValueError, KeyError):
             return None
 
-    def lock(self, path: str) -> Optional[int]:
-        """Take an exclusive lock that ends with this process; None when another one has it. Raises OSError when there can be none."""
+    def lock(self, path: str, seconds: float = 0.0) -> Optional[int]:
+        """Take an exclusive lock that ends with this process, within so long; None when another one keeps it. Raises OSError when there
+        can be none."""
+        deadline = time.monotonic() + seconds
+        lock = self._lock(path)
+        while lock is None and time.monotonic() < deadline:
+            time.sleep(LOCK_STEP_S)
+            lock = self._lock(path)
+        return lock
+
+    def _lock(self, path: str) -> Optional[int]:
         fd = os.open(self.path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 
 from ..formats import sysfs_values
 from ..formats.outside import is_digits
+from ..formats.text import grouped
 from ..host.host import Host
 from .devices import PCI_DEVICES, linked_name, pci_attribute, pci_functions
 
@@ -227,11 +228,7 @@ def _sriov(host: Host, address: str) -> Optional[Dict[str, Optional[int]]]:
 
 def bridges_above(host: Host, addresses: Iterable[str]) -> Dict[str, List[str]]:
     """Every bridge above these functions, with those of them that are below it."""
-    found: Dict[str, List[str]] = {}
-    for address in dict.fromkeys(addresses):
-        for bridge in path_above(host, address):
-            found.setdefault(bridge, []).append(address)
-    return found
+    return grouped((bridge, address) for address in dict.fromkeys(addresses) for bridge in path_above(host, address))
 
 
 def acs_facts(host: Host, addresses: Iterable[str]) -> List[Dict[str, Any]]:

@@ -16,6 +16,7 @@ from ..apply.journal import PACKAGES, ROOT, Journal, Point, next_number, unused,
 from ..areas.common.package_changes import package_change
 from ..areas.stack.repositories import REPAIR
 from ..errors import RailwrightError
+from ..formats.text import grouped
 from ..formats.versions import compare
 from ..host.host import Host
 from ..observe.package_locks import wait_for_locks
@@ -65,10 +66,8 @@ def observe_packages(host: Host, manager: str) -> Dict[str, Any]:
     if manager == "apt":
         return _from_dpkg(host)
     answer = host.run(RPM_QUERY, RPM_SECONDS)
-    found: Dict[str, List[str]] = {}
-    for name, version in (line.split() for line in answer.out.splitlines() if len(line.split()) == 2):
-        if not name.startswith("gpg-pubkey."):  # a key that somebody trusts is no package
-            found.setdefault(name, []).append(version)
+    rows = (line.split() for line in answer.out.splitlines() if len(line.split()) == 2)
+    found = grouped((name, version) for name, version in rows if not name.startswith("gpg-pubkey."))  # a trusted key is no package
     if not answer.ok or not found:
         raise RailwrightError("rpm does not say which packages there are: %s" % (answer.err.strip()[-300:] or "exit %d" % answer.rc))
     return {"versions": {name: " ".join(sorted(versions)) for name, versions in found.items()}, "automatic": [], "held": [], "residual": []}

@@ -18,6 +18,7 @@ from ..areas.stack.repository_files import DEFINITIONS, KEYRINGS, PREFERENCES
 from ..errors import RailwrightError
 from ..formats.masking import masked_change
 from ..formats.outside import rows as objects
+from ..formats.text import grouped
 from ..host.host import Host, Snapshot
 from ..observe.packages import VERSIONLOCK, unfinished
 from ..types import FILE, SETTING, Change, Identity, Op, Problem, Subject, heaviest
@@ -247,21 +248,15 @@ def _packages(
 def reboots_of(host: Host, undone: Sequence[Point]) -> Tuple[str, ...]:
     """Keys of what is in effect since a reboot after its run. Where there was none, it never came into effect."""
     boot = host.line(journal.BOOT_ID)
-    found: List[str] = []
-    for point in undone:
-        if entries_of(point) and point.document.get("boot") not in (None, boot):
-            found += [key for key in point.document.get("reboots") or () if key not in found]
-    return tuple(found)
+    since = [point for point in undone if entries_of(point) and point.document.get("boot") not in (None, boot)]
+    return tuple(dict.fromkeys(key for point in since for key in point.document.get("reboots") or ()))
 
 
 def _changes(undone: Sequence[Point], known: Dict[str, Tuple[Any, TargetState]]) -> List[Change]:
     """One change of the plan for each of the journals', the last first; what is as it was already needs none."""
-    grouped: Dict[str, List[Tuple[Point, Dict[str, Any]]]] = {}
-    for point in undone:
-        for entry in reversed(entries_of(point)):
-            grouped.setdefault(entry["change"], []).append((point, entry))
+    changes = grouped((entry["change"], (point, entry)) for point in undone for entry in reversed(entries_of(point)))
     found: List[Change] = []
-    for key, rows in grouped.items():
+    for key, rows in changes.items():
         area, _colon, what = key.partition(": ")
         words = [pair for pair in dict.fromkeys(_words(entry, known) for _point, entry in rows) if pair[0] != pair[1]]
         if words:

@@ -91,10 +91,7 @@ def unanswered(module: str, rc: Any, output: Any, errors: Any, *, no_python: boo
 
 def common(given: dict[str, Any]) -> dict[str, Any]:
     """What any module may say. Texts are cut and not refused: of a crash they say more than a refusal would."""
-    found: dict[str, Any] = {}
-    for flag in FLAGS:
-        if flag in given:
-            found[flag] = fitted({flag: bool}, given)[flag]
+    found: dict[str, Any] = {flag: fitted({flag: bool}, given)[flag] for flag in FLAGS if flag in given}
     for name, limit in [*((name, MESSAGE_LIMIT) for name in TEXTS), *((name, OUTPUT_LIMIT) for name in STREAMS)]:
         if given.get(name) is not None:
             found[name] = cut(given[name], limit, ending=name in STREAMS)

@@ -61,11 +61,8 @@ def _alike(nodes: Nodes) -> dict[str, dict[str, Mapping[str, Any]]]:
 
 def _rails(nodes: Nodes) -> list[Verdict]:
     """Per rail: every node that has it must have it alike. What differs on several rails of a node in one way is said once."""
-    names: list[str] = []
-    for view in nodes.values():
-        names.extend(rail["name"] for rail in view.get("rails") or [] if rail["name"] not in names)
     verdicts: list[Verdict] = []
-    for name in names:
+    for name in dict.fromkeys(rail["name"] for view in nodes.values() for rail in view.get("rails") or []):
         having = {node: _rail_of(view, name) for node, view in nodes.items()}
         present = {node: rail for node, rail in having.items() if rail is not None}
         for check, what, read in RAIL_FACTS:

@@ -93,10 +93,7 @@ def look_across(nodes: Nodes, results: Results, by_mac: Mapping[str, Place]) -> 
 
 def rail_names(nodes: Nodes) -> list[str]:
     """In the order of the inventories."""
-    names: list[str] = []
-    for node in sorted(nodes):
-        names += [rail["name"] for rail in nodes[node]["rails"] if rail["name"] not in names]
-    return names
+    return list(dict.fromkeys(rail["name"] for node in sorted(nodes) for rail in nodes[node]["rails"]))
 
 
 def rail_by_mac(nodes: Nodes) -> dict[str, Place]:

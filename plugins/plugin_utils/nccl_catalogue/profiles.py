@@ -101,9 +101,7 @@ def nccl_variables(spec: Spec) -> dict[str, str]:
 
 def origins(spec: Spec) -> tuple[Origin, ...]:
     """The same with where each comes from; a variable that an override leaves out is there with None."""
-    found: dict[str, Origin] = {}
-    for row in _of_profile(spec) + _of_inventory(spec):
-        found[row.name] = row
+    found = {row.name: row for row in _of_profile(spec) + _of_inventory(spec)}
     for name, value in spec["nccl_overrides"].items():
         why = "nccl_overrides" if value is not None else "nccl_overrides leaves it out"
         found[name] = Origin(name, value, "override", why, "the inventory")

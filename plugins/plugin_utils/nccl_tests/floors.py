@@ -4,8 +4,6 @@
 The machine is what the inventory and the boards make of it, and not how it runs today: a floor is never learned from a node.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -44,7 +42,7 @@ class Site(NamedTuple):
     rate_known: bool
     largest: int  # bytes of the run's largest message
     algorithm: str = FREE  # a name of NCCL's, or what else steers NCCL's choice, in words
-    erdma: Erdma | None = None  # of a fabric of eRDMA
+    erdma: "Erdma | None" = None  # of a fabric of eRDMA
 
 
 class Erdma(NamedTuple):

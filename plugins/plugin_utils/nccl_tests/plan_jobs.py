@@ -333,10 +333,7 @@ def environment_of(name: str, nodes: Sequence[Node], launcher: Launcher, run: st
 
 def _base(nodes: Sequence[Node], launcher: Launcher) -> dict[str, str]:
     """Where the libraries are, MPI's own included."""
-    libraries: list[str] = []
-    for path in [str(item) for node in nodes for item in node.seen["libraries"]] + _own_libraries(launcher):
-        if path not in libraries:
-            libraries.append(path)
+    libraries = dict.fromkeys([str(item) for node in nodes for item in node.seen["libraries"]] + _own_libraries(launcher))
     return {"LD_LIBRARY_PATH": ":".join(libraries)} if libraries else {}
 
 

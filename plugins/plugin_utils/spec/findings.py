@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Collects what is wrong with one host's values, and names the nearest known word."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Sequence
 from functools import cache
@@ -23,7 +21,7 @@ class Findings:
         self.host = host
         self.items: list[Finding] = []
 
-    def of(self, host: str) -> Findings:
+    def of(self, host: str) -> "Findings":
         """The same list, for findings of this host."""
         other = Findings(host)
         other.items = self.items

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 
@@ -89,10 +90,8 @@ def _memory(where: VerdictSubject, before: Mapping[str, Any], gpu: Mapping[str, 
 
 def _diagnosed(where: VerdictSubject, diag: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]]) -> Iterator[Verdict]:
     by_serial = {gpu["serial"]: gpu["index"] for gpu in gpus if gpu["serial"]}
-    said: dict[str, list[Object]] = defaultdict(list)
-    for row in rows(diag.get("results")):
-        index = by_serial.get(row["serial"], row["gpu"])
-        said["GPUs" if index is None else f"GPU {index}"].append(row)
+    tested = ((by_serial.get(row["serial"], row["gpu"]), row) for row in rows(diag.get("results")))
+    said = grouped(("GPUs" if index is None else f"GPU {index}", row) for index, row in tested)
     for subject, found in sorted(said.items()):
         status = min((row["status"] for row in found), key=WORST.index)
         text = "; ".join([f"{row['test']}: {row['text'] or status}" for row in found if row["status"] == status][:3])
@@ -147,10 +146,9 @@ def judge_bits(ddp: Object | None, own: Object | None, first: Object | None, par
 def _odd(ddp: Object) -> tuple[dict[int, list[str]], list[str]]:
     """Rank -> in what it differs from most of its like; and what differs without a majority."""
     blamed, unclear = defaultdict(list), []
+    equal = grouped((f"{row['device']} {ddp['versions'].get(row['node'])}", row) for row in ddp["checksums"])
     like: dict[str, dict[str, list[Object]]] = {"has other parameters than most ranks": {"": ddp["checksums"]},
-                                                "computes by itself other bits than most equal GPUs": defaultdict(list)}
-    for row in ddp["checksums"]:
-        like["computes by itself other bits than most equal GPUs"][f"{row['device']} {ddp['versions'].get(row['node'])}"].append(row)
+                                                "computes by itself other bits than most equal GPUs": equal}
     for (text, groups), name in zip(like.items(), ("together", "alone"), strict=True):
         for members in groups.values():
             usual, many = Counter(row[name] for row in members).most_common(1)[0]

@@ -206,7 +206,8 @@ def run_bench(session: Session, extra: dict[str, Any], *, nccl_tests: bool, ddp:
         if any(host.status != "ok" for host in before.hosts.values()):
             console.note("nothing is measured on GPUs: validate did not get to its end on every node")
             return before
-        return after(before, run_bench(session, extra, nccl_tests=nccl_tests, ddp=ddp))
+        before.add(run_bench(session, extra, nccl_tests=nccl_tests, ddp=ddp))
+        return before
     if not nccl_tests:
         return _play(session, "ddp_benchmark", extra)
     first = _play(session, "nccl_tests", extra)
@@ -215,13 +216,8 @@ def run_bench(session: Session, extra: dict[str, Any], *, nccl_tests: bool, ddp:
     if any(host.status != "ok" for host in first.hosts.values()):
         console.note("the training benchmark is not run: nccl-tests did not get that far on every node")
         return first
-    return after(first, _play(session, "ddp_benchmark", extra))
-
-
-def after(first: RunOutcome, second: RunOutcome) -> RunOutcome:
-    second.bench, second.reachability = second.bench or first.bench, first.reachability or second.reachability
-    second.verdicts, second.traffic = first.verdicts + second.verdicts, first.traffic + second.traffic
-    return second
+    first.add(_play(session, "ddp_benchmark", extra))
+    return first
 
 
 def _play(session: Session, playbook: str, extra: dict[str, Any]) -> RunOutcome:

@@ -1,22 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright cabling``: into which switch port each rail is plugged, against the inventory's plan; or a plan as a proposal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import (
-    Cables,
-    cables_of,
-    judge_cabling,
-    oddities,
-    planned_ends,
-    proposed,
-)
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster import cabling
 from railwright.cli import console
 from railwright.cli.changes import nodes_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Transport, TransportOption, option
@@ -55,12 +46,12 @@ def command(
     judged = session.judge()
     outcome = session.scan("cabling", transport, {"cabling_seconds": listen}, lambda _judged: question(listen))
     require(outcome, lambda host: host.cabling is not None, "cables")
-    plan = {name: planned_ends(spec["cabling"]) for name, spec in judged.specs.items()}
-    cables = {name: {rail: cable for rail, cable in cables_of(**host.cabling).items() if rail in _rails(judged.specs[name])}
+    plan = {name: cabling.planned_ends(spec["cabling"]) for name, spec in judged.specs.items()}
+    cables = {name: {rail: cable for rail, cable in cabling.cables_of(**host.cabling).items() if rail in _rails(judged.specs[name])}
               for name, host in outcome.hosts.items() if host.cabling is not None}  # fmt: skip
-    verdicts = [item._asdict() for item in judge_cabling(plan, cables)]
+    verdicts = [item._asdict() for item in cabling.judge_cabling(plan, cables)]
     unplanned = {node: {rail: cable for rail, cable in own.items() if rail not in plan[node]} for node, own in cables.items()}
-    odd = oddities(unplanned)
+    odd = cabling.oddities(unplanned)
     bad = [ExitCode.FAILED] if any(item["status"] != "pass" and item["node"] not in session.out_of_service for item in verdicts) else []
     end = concluded(outcome, lambda host: {"cables": _document(cables.get(host.name, {}))}, lambda _nodes: {"verdicts": counts(verdicts)},
                     codes=bad)
@@ -94,18 +85,18 @@ def _document(cables: dict[str, Any]) -> dict[str, Any]:
     return {rail: {"switch": list(cable.switches), "port": list(cable.ports), "why": cable.why} for rail, cable in cables.items()}
 
 
-def _show(cables: Cables) -> None:
+def _show(cables: cabling.Cables) -> None:
     rows = [(node, rail, cable.switches[0] if cable.switches else "unknown", cable.ports[0] if cable.ports else "", cable.why)
             for node, own in sorted(cables.items()) for rail, cable in own.items()]  # fmt: skip
     if rows:
         console.table(("node", "rail", "switch", "port", "why"), rows)
 
 
-def _propose(output: Path, cables: Cables) -> None:
+def _propose(output: Path, cables: cabling.Cables) -> None:
     """Only what a switch has said, and of that only what Ansible cannot take for a template."""
     import yaml
 
-    ends, odd = proposed(cables)
+    ends, odd = cabling.proposed(cables)
     hosts = {node: {"rdma_cabling": {rail: end._asdict() for rail, end in own.items()}} for node, own in sorted(ends.items())}
     text = yaml.safe_dump({"all": {"hosts": hosts}}, sort_keys=False)
     write_output(output, HEAD + text)

@@ -6,10 +6,9 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -81,8 +80,7 @@ Processes = Annotated[int | None, option("--nproc-per-node", metavar="NUMBER", m
 Command = Annotated[list[str] | None, typer.Argument(metavar="[-- COMMAND]...", help="What runs in the container.", show_default=False)]
 
 
-@dataclass(frozen=True)
-class Wish:
+class Wish(NamedTuple):
     """What the command line says, beside what the inventory does."""
 
     form: Output | None
@@ -201,9 +199,9 @@ def _options(wish: Wish, spec: Spec | None) -> Options:
     form = wish.form.value if wish.form is not None and wish.form is not Output.JSON else None
     runtime = {Output.COMPOSE: "docker", **{item: item.value for item in RUNTIMES}}.get(wish.form or Output.JSON)
     if spec is None:
-        return replace(wish.options, form=form, runtime=runtime or "auto")
-    return replace(
-        wish.options, form=form, runtime=runtime or spec["containers_runtime"], gpu=spec["containers_gpu"],
+        return wish.options._replace(form=form, runtime=runtime or "auto")
+    return wish.options._replace(
+        form=form, runtime=runtime or spec["containers_runtime"], gpu=spec["containers_gpu"],
         image=wish.options.image or spec["containers_image"],
         shm_size=spec["containers_shm_size"], pod_interface=spec["containers_pod_interface"], fabric=spec.fabric, spec=spec)  # fmt: skip
 

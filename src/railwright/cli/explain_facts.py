@@ -45,8 +45,7 @@ def show_speed(found: dict[str, Any]) -> None:
     console.say(f"  rails: {', '.join(_rail(rail) for rail in rails) if rails else 'none: no HCA has a port that is up'}")
     rows = []
     for row in found["rows"]:
-        where = f"{row['nodes']} node{'' if row['nodes'] == 1 else 's'}"
-        rows.append((row["collective"], where, _gbs(row), row["algorithm"] or ABSENT, row["limit"]))
+        rows.append((row["collective"], console.count(row["nodes"], "node"), _gbs(row), row["algorithm"] or ABSENT, row["limit"]))
         if row["runs"] is not None:
             rows.append(("", "as it runs", _gbs(row["runs"]), row["runs"]["algorithm"] or ABSENT, row["runs"]["limit"]))
     if found["gpus"]:

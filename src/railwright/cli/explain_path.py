@@ -11,7 +11,7 @@ import typer
 from railwright.cli import console
 from railwright.cli.options import Format, Transport
 from railwright.cli.session import Session, overall, require
-from railwright.cli.switch import READABLE, WITHOUT, read_export
+from railwright.cli.switch import READABLE, profile_of, read_export
 from railwright.exitcodes import ExitCode, InputError, combine
 from railwright.inventories import Given
 from railwright.writing import new_file, write_output
@@ -27,7 +27,6 @@ def explain_path(
     ends: list[str], inventory: Given | None, switches: list[str], form: Format, transport: Transport, output: Path | None = None,
 ) -> NoReturn:  # fmt: skip
     """Ends 0 where every hop agrees, 1 where one breaks or is unknown, 3 where a node does not answer."""
-    from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
     from railwright.path import first_break, steps
     from railwright.switch_hints.model import Chain
 
@@ -44,9 +43,7 @@ def explain_path(
         if rail not in known:
             raise InputError(f"{text}: {node} has no rail {rail}; allowed: {', '.join(known) or 'a node of the inventory'}")
     first = specs[places[0][0]]
-    profile = site_profile(first["qos_profile"], first["qos_custom"])
-    if profile is None:
-        raise InputError(WITHOUT[first.fabric])
+    profile = profile_of(first)
     try:
         Chain.of(profile)
     except ValueError as error:

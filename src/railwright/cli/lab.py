@@ -3,16 +3,13 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from railwright.cli import console
 from railwright.cli.options import Format, OutputFormat
-from railwright.exitcodes import CommandError, InputError
+from railwright.exitcodes import InputError
 
 UP_HELP = """Start the lab's machines, bare, and return when they answer over ssh.
 
@@ -61,21 +58,10 @@ Command = Annotated[list[str] | None, typer.Argument(metavar="[-- COMMAND...]", 
 Destroy = Annotated[bool, typer.Option("--destroy", help="Remove disks, keys, state and inventory too.")]
 
 
-@contextmanager
-def lab_errors() -> Iterator[None]:
-    from railwright.lab import LabError
-
-    try:
-        yield
-    except LabError as error:
-        raise CommandError(str(error)) from error
-
-
 def up(nodes: Nodes = 2, fresh: Fresh = False, form: OutputFormat = Format.TEXT) -> None:
     from railwright import lab
 
-    with lab_errors():
-        state = lab.up(nodes=nodes, fresh=fresh, progress=console.note)
+    state = lab.up(nodes=nodes, fresh=fresh, progress=console.note)
     if form is Format.JSON:
         console.print_json({"inventory": str(state.inventory), "nodes": [node.name for node in state.nodes]})
         return
@@ -88,11 +74,10 @@ def up(nodes: Nodes = 2, fresh: Fresh = False, form: OutputFormat = Format.TEXT)
 def status(form: OutputFormat = Format.TEXT) -> None:
     from railwright import lab
 
-    with lab_errors():
-        nodes = lab.status()
-        inventory = str(lab.current().inventory) if nodes else None
+    nodes = lab.status()
+    inventory = str(lab.current().inventory) if nodes else None
     if form is Format.JSON:
-        console.print_json({"inventory": inventory, "nodes": [asdict(node) for node in nodes]})
+        console.print_json({"inventory": inventory, "nodes": [node._asdict() for node in nodes]})
         return
     if not nodes:
         console.say("no lab; start one with: railwright lab up")
@@ -106,11 +91,10 @@ def status(form: OutputFormat = Format.TEXT) -> None:
 def ssh(node: NodeName, command: Command = None) -> None:
     from railwright import lab
 
-    with lab_errors():
-        known = [member.name for member in lab.current().nodes]
-        if node not in known:
-            raise InputError(f"no node {node!r} in the lab; nodes: {', '.join(known) or 'none'}")
-        argv = lab.ssh_argv(node, list(command) if command else None)
+    known = [member.name for member in lab.current().nodes]
+    if node not in known:
+        raise InputError(f"no node {node!r} in the lab; nodes: {', '.join(known) or 'none'}")
+    argv = lab.ssh_argv(node, list(command) if command else None)
     sys.stdout.flush()
     # ssh takes this process's place: its exit code, its terminal and its signals are the user's own.
     os.execvp(argv[0], argv)
@@ -119,8 +103,7 @@ def ssh(node: NodeName, command: Command = None) -> None:
 def down(destroy: Destroy = False) -> None:
     from railwright import lab
 
-    with lab_errors():
-        lab.down(destroy=destroy, progress=console.note)
+    lab.down(destroy=destroy, progress=console.note)
     console.note("the lab is gone" if destroy else "the lab's machines are stopped")
 
 

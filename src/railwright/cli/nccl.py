@@ -92,7 +92,7 @@ def lint(
     order = {source.file: position for position, source in enumerate(sources)}
     findings.sort(key=lambda item: (order.get(item.file, -1), item.file, item.line))
     if form is Format.JSON:
-        console.print_json([item.as_dict() for item in findings])
+        console.print_json([item._asdict() for item in findings])
     else:
         for item in findings:
             console.say(str(item))

@@ -11,7 +11,7 @@ import importlib
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from railwright.scan.scan import Keep
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """An inventory without errors."""
 
     inventory: Inventory  # as it is written
@@ -213,7 +212,7 @@ class Session:
 
 def _some(judged: Judged, names: Sequence[str]) -> Judged:
     inventory = replace(judged.inventory, hosts={name: judged.inventory.hosts[name] for name in names})
-    return replace(judged, inventory=inventory, specs={name: judged.specs[name] for name in names})
+    return judged._replace(inventory=inventory, specs={name: judged.specs[name] for name in names})
 
 
 def judged_inventory(

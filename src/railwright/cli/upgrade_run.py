@@ -6,9 +6,8 @@ nodes each, report. Slow to import: Ansible is.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from railwright import __version__
 from railwright.cli import console
@@ -65,8 +64,7 @@ class Playbooks:
             return run_playbook(playbook, self._inventory, None, given, listener, self._echo, nodes, self._regions)
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     inventory: Inventories
     to: Path | None
     limit: str | None
@@ -78,8 +76,7 @@ class Request:
     batches: Asked = NONE_ASKED
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """An inventory that can be upgraded to a release."""
 
     session: Session

@@ -5,7 +5,7 @@ The image is treated as a system of its own: the catalogue is asked what it woul
 kernel's side is the host's, so a vendor's stack on the host is no matter here.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack.repositories import fingerprint_key
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import erdma
@@ -22,8 +22,7 @@ PACKAGES = {
 }
 
 
-@dataclass(frozen=True)
-class ImageSystem:
+class ImageSystem(NamedTuple):
     """``known`` False: the distribution is a guess. ``problem``: why no image can be made that opens the devices."""
 
     manager: str

@@ -8,7 +8,7 @@ since it would get into a shell or a YAML file. The forms themselves quote all t
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.containers import CDI_SINCE, CudaFit, at_least, cuda_fit, image_cuda
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import usable_addresses
@@ -28,8 +28,7 @@ _PATH = re.compile(r"(?:/[A-Za-z0-9_.+@-]+)+")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,252}")
 
 
-@dataclass(frozen=True)
-class Options:
+class Options(NamedTuple):
     """What the command line and the inventory say about containers. ``form``: the one that is asked for, None for the runtime's own."""
 
     form: str | None = None
@@ -50,8 +49,7 @@ class Options:
     spec: Spec | None = None
 
 
-@dataclass(frozen=True)
-class Container:
+class Container(NamedTuple):
     """One container on one node. ``gpu``: cdi, gpus (docker --gpus), runtime (nvidia), or None."""
 
     node: str

@@ -6,7 +6,7 @@ stand right behind torchrun: what comes after the script is the script's.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 LOOPBACK = "127.0.0.1"
 MODULES = ("torch.distributed.run", "torch.distributed.launch")
@@ -14,8 +14,7 @@ _WITHOUT_VALUE = ("--standalone", "-m", "--module", "--no-python", "--no_python"
 _ALONE = ("--standalone", "--rdzv_endpoint", "--rdzv-endpoint")  # another kind of rendezvous than ours
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """``master`` None: nothing says where rank 0 can be reached. ``why``: where the address comes from."""
 
     nodes: int = 1
@@ -25,8 +24,7 @@ class Job:
     why: str = ""
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """``command``: what runs in the container; ``flags``: torchrun's, whether the command has a torchrun or not."""
 
     command: tuple[str, ...]

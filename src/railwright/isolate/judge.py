@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from statistics import median
 from typing import NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from railwright.isolate import texts
 from railwright.isolate.grades import ENOUGH, PARTNERS, End, Grade, Grades
 from railwright.isolate.model import Evidence, Finding
@@ -63,10 +64,7 @@ class _Judge:
         for part in grades.leaves.values():
             if part.inside is None:
                 self.wants[part.finding.nodes[0]] = Want(part.finding.nodes[0], part.finding.nodes[1])
-        steady: dict[str, list[str]] = defaultdict(list)
-        for node, scope in self.slow:
-            if (node, scope) not in self.good:
-                steady[node].append(scope)
+        steady = grouped(end for end in self.slow if end not in self.good)  # node -> scopes
         for node, scopes in steady.items():
             self._steady(node, scopes)
         if not spine:

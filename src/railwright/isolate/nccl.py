@@ -7,11 +7,11 @@ two ranks is a ring, in which the root sends and the other receives (NCCL 2.30.7
 algorithm for it). A figure is what one node sends, in Gb/s: busbw of the slowest group times the groups.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import hostfile
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import no_device
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE
@@ -86,9 +86,7 @@ class NcclLauncher(PairLauncher):
             hosts[starts[number]] = hostfile(job, self._launcher.kind)
         ready = self._ask("prepare", {node: {"hosts": hosts.get(node, ""), "watch": self._watch(node)} for node in busy})
         asked = {number: self._questions(number, trial) for number, trial in able.items() if {*trial.nodes, starts[number]} <= ready.keys()}
-        by_start: dict[str, list[int]] = defaultdict(list)
-        for number in asked:
-            by_start[starts[number]].append(number)
+        by_start = grouped((starts[number], number) for number in asked)
         answers = self._ask("pairs", {
             start: {"cancel": self._cancel, "pairs": [[one.item for one in asked[number]] for number in numbers]}
             for start, numbers in by_start.items()})

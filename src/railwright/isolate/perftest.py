@@ -5,11 +5,11 @@ Between the steps stands a barrier, as in validate: no client starts before the 
 Servers end by themselves after a bounded time, whatever becomes of the controller. Counters are read before and after, and judged.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import Measurement, plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import lossless_of, ports_of, profile_of, sizes_of
@@ -54,11 +54,8 @@ class PerftestLauncher(PairLauncher):
         started = self._ask("start", requests)
         figures: dict[tuple[int, int], tuple[float, ...]] = {}
         for way in ("forth", "back"):
-            clients: dict[str, list[Leg]] = defaultdict(list)
-            for leg in legs:
-                if trials[leg.trial].asks[leg.ask].way == way and {leg.server, leg.client} <= started.keys():
-                    clients[leg.client].append(leg)
-            figures.update(self._sampled(clients, started))
+            able = (leg for leg in legs if trials[leg.trial].asks[leg.ask].way == way and {leg.server, leg.client} <= started.keys())
+            figures.update(self._sampled(grouped((leg.client, leg) for leg in able), started))
         away = everybody - started.keys()
         self.stop()
         return [self._result(trial, number, figures, away) for number, trial in enumerate(trials)]

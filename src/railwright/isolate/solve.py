@@ -10,7 +10,6 @@ tells a slow spine from slow nodes. Later rounds measure suspects with partners 
 
 import hashlib
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from statistics import median
 from typing import Any, NamedTuple
@@ -194,13 +193,11 @@ def isolate_document(fleet: Fleet, done: Iterable[Done], outcome: Outcome) -> di
         history.add(one.round, one.results)
         trials = [_trial(trial, result) for trial, result in zip(one.round.trials, one.results, strict=True)]
         rounds.append({"number": one.round.number, "seconds": one.seconds, "trials": trials})
-    leaves: dict[str, list[list[str]]] = defaultdict(list)
-    for (node, rail), leaf in fleet.leaves.items():
-        leaves[leaf].append([node, rail])
     findings = [{**found._asdict(), "nodes": list(found.nodes), "share": round(found.share, 4),
                  "evidence": [row._asdict() for row in found.evidence]} for found in outcome.findings]  # fmt: skip
     return {
-        "tool": fleet.tool, "nodes": list(fleet.nodes), "rails": list(fleet.rails), "leaves": dict(leaves),
+        "tool": fleet.tool, "nodes": list(fleet.nodes), "rails": list(fleet.rails),
+        "leaves": grouped((leaf, list(end)) for end, leaf in fleet.leaves.items()),
         "likes": {scope: round(like.value, 4) for scope, like in likes(history.views).items()}, "rounds": rounds, "findings": findings,
         "stopped": outcome.stopped, "seconds": round(outcome.seconds, 1), "node_minutes": round(outcome.node_minutes, 1),
     }  # fmt: skip

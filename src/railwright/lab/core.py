@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from railwright.lab import image as images
 from railwright.lab import machine, net, reach, seed, tools
@@ -26,8 +26,7 @@ BARE = "bare"
 _SOCKET_PATH_MAX = 100
 
 
-@dataclass(frozen=True)
-class NodeStatus:
+class NodeStatus(NamedTuple):
     name: str
     running: bool
     pid: int | None

@@ -13,9 +13,9 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from railwright.lab import tools
 from railwright.lab.recipe import PLAIN, Recipe
@@ -35,8 +35,7 @@ GUEST_CONF = ('Acquire::Languages "none";',)
 _LOOPBACK = re.compile(r"//(?:127\.0\.0\.1|localhost|\[::1\])(?=[:/]|$)")
 
 
-@dataclass(frozen=True)
-class AptSetup:
+class AptSetup(NamedTuple):
     """sources: lines for sources.list, empty for mmdebstrap's default mirror; conf: apt.conf lines."""
 
     sources: tuple[str, ...] = ()
@@ -142,8 +141,7 @@ ESP = "/boot/esp.img"
 ESP_OFFSET = 1024**2
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(NamedTuple):
     """A built image: all three files are read-only for everybody."""
 
     key: str

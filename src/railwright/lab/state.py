@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Where the lab keeps things, and what a lab is, as data; the only file that knows its JSON form. Images are a cache."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 from collections.abc import Iterator
@@ -10,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright import writing
@@ -32,7 +30,7 @@ class LabPaths:
     root: Path
 
     @classmethod
-    def of(cls, state_dir: Path | None) -> LabPaths:
+    def of(cls, state_dir: Path | None) -> Self:
         return cls((state_dir or default_state_dir()).absolute())
 
     @property

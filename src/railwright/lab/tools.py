@@ -7,8 +7,10 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from railwright.exitcodes import CommandError
 
-class LabError(Exception):
+
+class LabError(CommandError):
     """Something the operator can act on; the message says what and how."""
 
 

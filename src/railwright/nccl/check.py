@@ -6,19 +6,12 @@ NCCL is silent about all of it. Rules on single names and values are the invento
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec import nccl_overrides
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import (
-    NOT_FROM_FILE,
-    RDMA_OFF,
-    TURNS_OFF,
-    check_name,
-    check_value,
-    owner_of,
-)
 from railwright.nccl.settings import NAME, Grammar, Setting, judge_option
 
 SEVERITIES = ("error", "warning", "info")
@@ -27,15 +20,14 @@ _OVER_IPOIB = "is NCCL's bootstrap interface; over IPoIB it makes nothing faster
 HABITS = {
     "NCCL_DEBUG": (r"(?i)TRACE", "info", "TRACE lines are compiled out of the NCCL that everybody ships: this prints what INFO prints",
                    "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS"),
-    **{name: (values, "warning", TURNS_OFF, allowed) for name, (values, allowed) in RDMA_OFF.items()},
+    **{name: (values, "warning", nccl_overrides.TURNS_OFF, allowed) for name, (values, allowed) in nccl_overrides.RDMA_OFF.items()},
     "NCCL_SOCKET_IFNAME": (r"\^?=?ib\d*", "info", _OVER_IPOIB, "an interface that all nodes have, such as the management NIC"),
 }
 _HCA = re.compile(r"\^?=?[A-Za-z][\w.-]*(:\d+){0,3}(,[A-Za-z][\w.-]*(:\d+){0,3})*,?\Z")
 _SKIP = ("NCCL_HOME",)  # nccl-tests' Makefile takes it; it is no setting of a run
 
 
-@dataclass(frozen=True)
-class NcclFinding:
+class NcclFinding(NamedTuple):
     file: str
     line: int
     variable: str
@@ -43,16 +35,12 @@ class NcclFinding:
     message: str
     replacement: str
 
-    def as_dict(self) -> dict[str, object]:
-        return asdict(self)
-
     def __str__(self) -> str:
         hint = f"; write: {self.replacement}" if self.replacement else ""
         return f"{self.file}:{self.line}: {self.severity}: {self.variable}: {self.message}{hint}"
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """A text with NCCL settings: a file, or the environment."""
 
     file: str
@@ -81,11 +69,11 @@ def _judge(setting: Setting, grammar: Grammar, qos: QosProfile | None) -> Iterat
             yield "warning", "an empty element is the current directory, and the path to NCCL is not in it", "$LD_LIBRARY_PATH:/path"
         return
     findings = Findings(None)
-    row = check_name(setting.name, setting.name, findings)
-    from_environment = grammar is Grammar.SHELL and setting.name in NOT_FROM_FILE
+    row = nccl_overrides.check_name(setting.name, setting.name, findings)
+    from_environment = grammar is Grammar.SHELL and setting.name in nccl_overrides.NOT_FROM_FILE
     if row is not None and setting.value is not None and not from_environment:
-        check_value(row, setting.value, qos, setting.name, findings)
-    owned = row is None and owner_of(setting.name) is not None
+        nccl_overrides.check_value(row, setting.value, qos, setting.name, findings)
+    owned = row is None and nccl_overrides.owner_of(setting.name) is not None
     for item in findings.items:
         yield ("warning" if owned else item.severity), item.message, item.allowed
     if setting.value is None or any(item.severity == "error" for item in findings.items):

@@ -4,8 +4,6 @@
 No inventory stands behind it: wanted is RDMA between nodes, of every rank.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

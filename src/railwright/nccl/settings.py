@@ -8,10 +8,10 @@ Of nccl-tests' command lines: the sizes, which it refuses in forms that people w
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
 from pathlib import PurePath
+from typing import NamedTuple
 
 PROGRAM = re.compile(
     r"(?<![\w.-])(?:all_reduce|all_gather|reduce_scatter|alltoallv?|broadcast|reduce|gather|scatter|sendrecv|hypercube)_perf(?=[\s\"'\\]|$)")
@@ -87,15 +87,14 @@ class Grammar(StrEnum):
     SHELL = "shell"
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """One variable at one place. ``value`` None: named without a value, or with one that only a shell can compute."""
 
     line: int
     name: str
     value: str | None
     # conf only: what of the line NCCL takes otherwise than it looks, as (severity, problem, what to write)
-    slips: tuple[tuple[str, str, str], ...] = field(default=())
+    slips: tuple[tuple[str, str, str], ...] = ()
 
 
 def grammar_of(path: str) -> Grammar:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ansible_runner.streaming import Transmitter
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils import saved_plan, scanned
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import WHOLE_CLUSTER, joined
@@ -59,10 +60,8 @@ class Regions:
         self.inventory, self._specs = inventory, specs
         managed = self.inventory.groups[GROUP]
         whole = inventory if all(name in inventory.hosts for name in managed) else load_inventory(inventory.path)
-        self._members: dict[str, list[str]] = {}  # of each region, whatever the limit
-        for name in managed:
-            if (region := whole.hosts[name].get("rdma_region")) is not None:
-                self._members.setdefault(str(region), []).append(name)
+        regions = ((whole.hosts[name].get("rdma_region"), name) for name in managed)
+        self._members = grouped((str(region), name) for region, name in regions if region is not None)  # of each, whatever the limit
 
     @cached_property
     def _cluster(self) -> dict[str, Any]:

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables of the inventory for another Ansible: as they are written, what was in a vault as it is read."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A run as a list of cases, each on one node with one result: what every report format shows; and JUnit XML of them for CI systems."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 from xml.etree import ElementTree as ET
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import next_command
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
 from railwright.isolate.model import QUIET
 from railwright.report import burn_in
@@ -123,9 +123,7 @@ NOT_JUDGED = ("unknown", "unproven", "skipped")
 
 def as_junit(run: Run, cases: list[Case]) -> str:
     """The whole document. JUnit has no warning, which passes and carries its text, and one word for all that was not judged."""
-    suites: dict[str, list[Case]] = defaultdict(list)
-    for case in cases:
-        suites[case.node].append(case)
+    suites = grouped((case.node, case) for case in cases)
     root = ET.Element("testsuites", _counts(cases) | {"name": xml_text(f"railwright {run.verb}")})
     for node, members in suites.items():
         attributes = {"name": xml_text(node), "hostname": xml_text(node), "timestamp": xml_text(run.started)} | _counts(members)

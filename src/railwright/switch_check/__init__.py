@@ -2,10 +2,8 @@
 """What a switch is configured to do, held against the inventory's QoS profile. Pure: files in, hops out; no switch is contacted.
 
 A reader a platform (``sonic.py``) makes ports (``model.py``) of an export; ``judge.py`` follows the chain through each. A new platform is
-one more reader with its ``ports`` and ``line``.
+one more reader with its ``ports`` and ``LINES``.
 """
-
-from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from types import ModuleType
@@ -57,5 +55,13 @@ def odd_ports(found: Mapping[str, Collection[Checked]]) -> list[Odd]:
 
 
 def _checked(reader: Any, port: Port, hops: list[Hop]) -> Checked:
-    lines = {hop.hop: reader.line(port.name, hop.hop, hop.wanted) for hop in hops if hop.status in ("fail", "warn")}
+    lines = {hop.hop: _line(reader, port.name, hop) for hop in hops if hop.status in ("fail", "warn")}
     return Checked(port.name, hops, first_break(hops), lines, port)
+
+
+def _line(reader: Any, port: str, hop: Hop) -> str:
+    """What puts a hop right on this platform: a command, or the entry of a file."""
+    key, _colon, value = hop.wanted.replace('"', "").partition(": ")  # of a map
+    number, _space, state = hop.wanted.partition(" ")  # of PFC
+    words = {"port": port, "wanted": hop.wanted, "key": key, "value": value, "number": number, "no": "no " if state == "off" else ""}
+    return str(reader.LINES[hop.hop]).format(**words)

@@ -5,8 +5,6 @@ Source: Arista EOS user manual, Quality of Service (default maps, trust, tx-queu
 aristanetworks/avd, eos_cli_config_gen. Headroom and priority groups are the platform's own: no configuration says them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -149,21 +147,14 @@ def _schedule(rows: Mapping[int, Block]) -> dict[int, Schedule]:
     return {number: Schedule(number > last, next(iter(shares.get(number, ())), None)) for number in range(8)}
 
 
-def line(port: str, hop: str, wanted: str) -> str:
-    """The command that puts a hop right."""
-    key, _colon, value = wanted.replace('"', "").partition(": ")
-    number, _space, state = wanted.partition(" ")
-    off = "no " if state == "off" else ""
-    return LINES[hop].format(port=port, wanted=wanted, key=key, value=value, pfc=f"{off}priority-flow-control priority {number} no-drop")
-
-
+# The command that puts a hop right.
 LINES = {
     "mtu": "interface {port}: mtu 9214",
     "trust": "interface {port}: qos trust dscp",
     "class": "qos map dscp {key} to traffic-class {value}",
     "group": "",
     "headroom": "",
-    "pfc": "the qos profile of {port}: priority-flow-control on; {pfc}",
+    "pfc": "the qos profile of {port}: priority-flow-control on; {no}priority-flow-control priority {number} no-drop",
     "queue": "qos map traffic-class {key} to tx-queue {value}",
     "pause": "qos map traffic-class {key} to tx-queue {key}",
     "ecn": "the qos profile of {port}, uc-tx-queue {wanted}: random-detect ecn minimum-threshold 256 kbytes maximum-threshold 512 kbytes",

@@ -7,8 +7,6 @@ stops that queue and no other (pause), it marks (ecn), it has its share (schedul
 ended (watchdog). Source: the QoS profile (docs/reference/profiles.md); IEEE 802.1Qbb, RFC 3168.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@
 None anywhere: the export does not say it, so nobody knows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sized
 from typing import NamedTuple, TypeVar
 

@@ -6,14 +6,12 @@ switch priority is a class here, a traffic class a queue, and the pool roce-loss
 does not say: its defaults lie below.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, whole
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows, whole
 from railwright.switch_check.commands import numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded, on_off
 
@@ -30,13 +28,11 @@ POOLS = ("roce-lossless", "default-lossless")
 RANGE = re.compile(r"([a-z]+)([0-9]{1,4})(?:-([0-9]{1,4}))?(?:s([0-9])(?:-([0-9]))?)?")
 MOST = 200_000  # ports in all ranges
 SPLIT = re.compile(r"[2-8]x")
-NUMBERS = re.compile(r"[0-7](?:-[0-7])?")
 
 
 def ports(document: Any) -> list[Port]:
     """Every front panel port of the file. Raises Unusable."""
-    documents = document if isinstance(document, list) else []
-    said = next((mapping(row["set"]) for row in documents if isinstance(row, dict) and "set" in row), {})
+    said = next((mapping(row["set"]) for row in rows(document) if "set" in row), {})
     interfaces = mapping(said.get("interface"))
     if not interfaces:
         raise Unusable(f"is not {KIND}: it sets no interface")
@@ -130,12 +126,7 @@ def _numbered(rows: Any, field: str) -> Iterator[tuple[int, int]]:
 def _numbers(value: Any) -> frozenset[int]:
     """A list, a mapping by number, or ``3,4`` and ``3-4``."""
     texts = [str(item) for item in value] if isinstance(value, (list, dict)) else [str(value)]
-    found: set[int] = set()
-    for text in ",".join(texts).replace(" ", "").split(","):
-        if NUMBERS.fullmatch(text):
-            low, _dash, high = text.partition("-")
-            found |= set(range(int(low), int(high or low) + 1))
-    return frozenset(found)
+    return frozenset(numbers(",".join(texts), 7))
 
 
 def _marking(qos: Mapping[str, Any], own: Mapping[str, Any], *, roce: bool) -> dict[int, Marking]:
@@ -161,12 +152,7 @@ def _schedule(qos: Mapping[str, Any], own: Mapping[str, Any], *, roce: bool) -> 
     return found or None
 
 
-def line(port: str, hop: str, wanted: str) -> str:
-    """The command that puts a hop right."""
-    number = wanted.replace('"', "").partition(":")
-    return LINES[hop].format(port=port, wanted=wanted, key=number[0].strip(), value=number[2].strip(), first=wanted.partition(" ")[0])
-
-
+# The command that puts a hop right.
 LINES = {
     "mtu": "nv set interface {port} link mtu {wanted}",
     "trust": "nv set qos mapping default-global trust both",

@@ -6,8 +6,6 @@ NX-OS Quality of Service Configuration Guide (classification, network QoS, queui
 RoCEv2 script of 2026. Headroom is the platform's own: no configuration says it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -117,12 +115,7 @@ def _schedule(below: Block) -> Schedule:
     return Schedule(any(text.startswith("priority level") for text in below), weight)
 
 
-def line(port: str, hop: str, wanted: str) -> str:
-    """The command that puts a hop right."""
-    key, _colon, value = wanted.replace('"', "").partition(": ")
-    return LINES[hop].format(port=port, wanted=wanted, key=key, value=value, number=wanted.partition(" ")[0])
-
-
+# The command that puts a hop right.
 LINES = {
     "mtu": "interface {port}: mtu 9216",
     "trust": "interface {port}: service-policy type qos input, a policy with a class that matches the DSCP",

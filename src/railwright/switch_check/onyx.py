@@ -5,8 +5,6 @@ Source: NVIDIA Onyx User Manual 3.10 LTS (QoS: trust and its default L2, the def
 sets: DSCP 26 on priority 3, CNP's 48 on 6, 150 and 1500 KB; traffic pools; PFC and its watchdog).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -164,25 +162,19 @@ def _lossless(commands: list[str]) -> frozenset[int]:
     return frozenset(number for found in rows if found[3] and found[1] in pools for number in numbers(found[3], 7))
 
 
-def line(port: str, hop: str, wanted: str) -> str:
-    """The command that puts a hop right."""
-    key, _colon, value = wanted.replace('"', "").partition(": ")
-    number, _space, state = wanted.partition(" ")
-    pfc = f"{'no ' if state == 'off' else ''}dcb priority-flow-control priority {number} enable"
-    return LINES[hop].format(interface=f"interface ethernet {port}", wanted=wanted, key=key, value=value, pfc=pfc)
-
-
+# The command that puts a hop right.
 LINES = {
-    "mtu": "{interface} mtu 9216 force",
-    "trust": "{interface} qos trust L3",
-    "class": "{interface} qos map dscp {key} to switch-priority {value}",
+    "mtu": "interface ethernet {port} mtu 9216 force",
+    "trust": "interface ethernet {port} qos trust L3",
+    "class": "interface ethernet {port} qos map dscp {key} to switch-priority {value}",
     "group": "",
     "headroom": "traffic pool roce type lossless; traffic pool roce map switch-priority {wanted}",
-    "pfc": "dcb priority-flow-control enable force; {pfc}; {interface} dcb priority-flow-control mode on force",
-    "queue": "{interface} traffic-class {key} bind switch-priority {key}",
-    "pause": "{interface} traffic-class {key} bind switch-priority {key}",
-    "ecn": "{interface} traffic-class {wanted} congestion-control ecn minimum-absolute 150 maximum-absolute 1500",
-    "schedule": "{interface} traffic-class {wanted} dcb ets wrr",
+    "pfc": "dcb priority-flow-control enable force; {no}dcb priority-flow-control priority {number} enable; "
+           "interface ethernet {port} dcb priority-flow-control mode on force",
+    "queue": "interface ethernet {port} traffic-class {key} bind switch-priority {key}",
+    "pause": "interface ethernet {port} traffic-class {key} bind switch-priority {key}",
+    "ecn": "interface ethernet {port} traffic-class {wanted} congestion-control ecn minimum-absolute 150 maximum-absolute 1500",
+    "schedule": "interface ethernet {port} traffic-class {wanted} dcb ets wrr",
     "cnp": "{wanted}",
-    "watchdog": "{interface} pfc-wd",
+    "watchdog": "interface ethernet {port} pfc-wd",
 }

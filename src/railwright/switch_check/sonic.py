@@ -5,14 +5,13 @@ Source: sonic-net/SONiC, Configuration.md (tables and fields); sonic-swss, qosor
 ports), and buffermgr; SAI, saiport.h. A reference is a name, or, in images before 202111, ``[TABLE|NAME]``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, mapping, number, read_json, whole
+from railwright.switch_check.commands import numbers
 from railwright.switch_check.model import LIMIT, Marking, Port, Schedule, Unusable, bounded, on_off
 
 Table = Mapping[str, Mapping[str, Any]]
@@ -84,21 +83,14 @@ def _by_number(table: Table | None, name: str) -> Iterator[tuple[int, Mapping[st
     """Of a table with keys such as ``Ethernet0,Ethernet4|3-4``, the rows of a port by queue or group; with virtual output queues the
     switch and the ASIC stand before the port."""
     for key, row in (table or {}).items():
-        names, _bar, numbers = str(key).rpartition("|")
+        names, _bar, listed = str(key).rpartition("|")
         if name in names.rpartition("|")[2].split(","):
-            yield from ((number, mapping(row)) for number in _numbers(numbers) or ())
+            yield from ((number, mapping(row)) for number in numbers(listed, 7))
 
 
 def _numbers(text: Any) -> frozenset[int] | None:
     """``3,4`` or ``3-4``; '' is none of them. None where nothing is said."""
-    if text is None:
-        return None
-    found: set[int] = set()
-    for part in str(text).split(","):
-        low, dash, high = part.strip().partition("-")
-        if is_digits(low) and (is_digits(high) or not dash):
-            found |= {number for number in range(8) if int(low) <= number <= int(high or low)}
-    return frozenset(found)
+    return None if text is None else frozenset(numbers(str(text), 7))
 
 
 def _whole(value: Any) -> int | None:
@@ -156,11 +148,7 @@ def light(text: str) -> dict[str, tuple[float, float]]:
     return {port: (min(sent), min(got)) for port, (sent, got) in known.items() if sent and got}
 
 
-def line(port: str, hop: str, wanted: str) -> str:
-    """What puts a hop right: a command, or the entry of config_db."""
-    return LINES[hop].format(port=port, wanted=wanted)
-
-
+# What puts a hop right: a command, or the entry of config_db.
 LINES = {
     "mtu": "sudo config interface mtu {port} {wanted}",
     "trust": 'PORT_QOS_MAP|{port}: "dscp_to_tc_map": "AZURE", and no dot1p_to_tc_map',

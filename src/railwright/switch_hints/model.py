@@ -5,11 +5,8 @@ The chain says which DSCP reaches which class, which classes are lossless, which
 and of the templates get into a text, never a name out of an inventory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile
 from railwright.report.text import printable, ranges
@@ -21,8 +18,7 @@ ROCE_SHARE = 50
 CLASSES = range(1, 7)  # 0 is best effort everywhere; EOS and NX-OS keep 7 for control or strict traffic
 
 
-@dataclass(frozen=True)
-class Chain:
+class Chain(NamedTuple):
     """One profile: DSCP -> class -> PFC, ECN and scheduling."""
 
     name: str
@@ -37,7 +33,7 @@ class Chain:
     own_share: bool  # the profile says it
 
     @classmethod
-    def of(cls, profile: QosProfile) -> Chain:
+    def of(cls, profile: QosProfile) -> Self:
         """Raises ValueError for what would make a text that is wrong on some platform."""
         for what, value in (("priority", profile.priority), *(("lossless priority", item) for item in profile.lossless)):
             if value not in CLASSES:
@@ -66,7 +62,7 @@ class Chain:
 
     def values(self, default: Callable[[int], int]) -> dict[str, Any]:
         """What a template sees, with the platform's default map of DSCPs to classes."""
-        return asdict(self) | {
+        return self._asdict() | {
             "mtu": MTU,
             "default": default,
             "classes": (*self.lossless, self.cnp_priority),
@@ -76,8 +72,7 @@ class Chain:
         }
 
 
-@dataclass(frozen=True)
-class Platform:
+class Platform(NamedTuple):
     """A switch operating system: how it comments, and where its default map sends a DSCP."""
 
     comment: str

@@ -6,9 +6,8 @@ the line of the file. Numbers are the usual trap: YAML reads an unquoted 3.10 as
 """
 
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -46,8 +45,7 @@ class ReleaseError(InputError):
         self.findings = findings
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(NamedTuple):
     """What to move to. ``lines``: where each pin stands, for findings that come later."""
 
     path: Path

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import nccl_logs
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import ddp_document, judge
+from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import ddp_document, judge
 
 PLAN = {"hosts": ["node1", "node2"], "processes": {"node1": 2, "node2": 2}, "world_size": 4, "backend": "nccl", "steps": 100, "batch": 64,
         "timeout_s": 900, "port": 29500, "promise": {"fabric": "roce", "network": "promised", "gdr": True},

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.ddp import WATCHED, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.outliers import FEWEST, Late, late_ranks
+from ansible_collections.railwright.rdma.plugins.plugin_utils.ddp import WATCHED, judge
 from repo import ROOT
 
 STEP = 12.0

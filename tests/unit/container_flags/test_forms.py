@@ -3,7 +3,6 @@
 
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -212,7 +211,7 @@ def test_a_pod_with_a_network_of_its_own(with_gpus: Captured) -> None:
     with_gpus.put("/etc/nccl.conf", "NCCL_SOCKET_IFNAME==ib0\n")
     options = {"form": "kubernetes", "pod_network": True, "pod_interface": "net1", "rdma_resource": "example.com/vf"}
     first, second = (made(with_gpus, Job(2, rank, "rdma-node1.rdma", 29500, "x"), **options) for rank in (0, 1))
-    documents = list(yaml.safe_load_all(rendered("kubernetes", [first, replace(second, node="node2")])))
+    documents = list(yaml.safe_load_all(rendered("kubernetes", [first, second._replace(node="node2")])))
     assert [(item["kind"], item["metadata"]["name"]) for item in documents] == [("Service", "rdma"), ("Pod", "rdma-node1"),
                                                                                 ("Pod", "rdma-node2")]  # fmt: skip
     service, pod = documents[0]["spec"], documents[1]["spec"]

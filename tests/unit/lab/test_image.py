@@ -95,7 +95,7 @@ def test_the_key_covers_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     certificate = tmp_path / "site.crt"
     certificate.write_text("one")
     setup = image.AptSetup(("deb http://mirror.example/debian bookworm main",), ('Acquire::http::Proxy "x";',), (certificate,))
-    keys = {image.image_key(setup), image.image_key(replace(setup, sources=())), image.image_key(replace(setup, conf=()))}
+    keys = {image.image_key(setup), image.image_key(setup._replace(sources=())), image.image_key(setup._replace(conf=()))}
     first = image.image_key(setup)
     certificate.write_text("two")
     keys.add(image.image_key(setup))

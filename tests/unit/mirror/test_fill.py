@@ -242,7 +242,7 @@ def test_two_runs_do_not_fill_one_mirror(vendor: Vendor, tmp_path: Path) -> None
 def test_a_full_disk_is_said_and_what_came_is_kept(vendor: Vendor, tmp_path: Path) -> None:
     program = ("import sys, json; from railwright.mirror.fill import fill; from railwright.artifact_rows import Row; "
                "print(json.dumps([o._asdict() for o in fill(__import__('pathlib').Path(sys.argv[1]), [Row(**json.loads(sys.argv[2]))])]))")
-    told = json.dumps({key: value for key, value in vars(row(vendor)).items() if value is not None})
+    told = json.dumps({key: value for key, value in row(vendor)._asdict().items() if value is not None})
     script = 'mount -t tmpfs -o size=1m tmpfs "$1" && "$2" -c "$3" "$1" "$4"; find "$1" -type f'
     said = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path), sys.executable, program, told],
                           capture_output=True, text=True, check=True)

@@ -90,11 +90,8 @@ def mainline_problem(mode: str, driver: Driver) -> Optional[str]:
 
 def our_versions(host: Host, builds: Sequence[Build]) -> List[str]:
     """Versions that DKMS has and whose dkms.conf we wrote, in DKMS' order."""
-    found: List[str] = []
-    for build in builds:
-        if build.version not in found and is_ours(host.read(directory(build.version) + "/dkms.conf") or ""):
-            found.append(build.version)
-    return found
+    versions = dict.fromkeys(build.version for build in builds)
+    return [version for version in versions if is_ours(host.read(directory(version) + "/dkms.conf") or "")]
 
 
 def foreign_builds(driver: Driver, ours: Sequence[str]) -> List[str]:

@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ...formats.outside import json_object
+from ...formats.outside import json_object, list_or_empty
 
 MARK = "railwright-probe "
 SECONDS = 90  # CUDA initialises every GPU first when nothing keeps the driver awake: 2 s each
@@ -108,8 +108,7 @@ def _answer(text: str) -> Optional[Answer]:
     said = json_object(text)
     if said is None or _word(said.get("host")) is None:
         return None
-    listed = said.get("devices")
-    devices = [item for item in map(_device, listed[:DEVICES] if isinstance(listed, list) else []) if item is not None]
+    devices = [item for item in map(_device, list_or_empty(said.get("devices"))[:DEVICES]) if item is not None]
     rank = said.get("rank")
     known = rank if isinstance(rank, int) and not isinstance(rank, bool) and 0 <= rank < 1 << 20 else None
     return Answer(str(said["host"]), known, tuple(devices), _word(said.get("error")), _word(said.get("cuda")), _word(said.get("nccl")))

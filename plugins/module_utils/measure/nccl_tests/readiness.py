@@ -14,6 +14,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ...catalogue.aiacc import PLUGIN, VARIABLE
 from ...formats import sysfs_values
 from ...formats.program_output import one_line, reason
+from ...formats.text import grouped
 from ...host.commands import check_answers
 from ...host.host import Host
 from ...observe.affinity import affinity, driver_matrix
@@ -105,9 +106,7 @@ def ends_of_rails(spec: Spec, identity: Identity) -> Dict[str, str]:
 
 def ports_of_rails(host: Host, spec: Spec, identity: Identity) -> List[Watched]:
     """The HCA port of each rail, and the interfaces that count for it: below a bond its members."""
-    members: Dict[Tuple[str, int], List[str]] = {}
-    for hca, port, netdev in roce_places(host, identity):
-        members.setdefault((hca.name, port), []).append(netdev)
+    members = grouped(((hca.name, port), netdev) for hca, port, netdev in roce_places(host, identity))
     found = []
     for target in match_rails(spec, identity)[0]:
         if target.hca is not None and target.port is not None:

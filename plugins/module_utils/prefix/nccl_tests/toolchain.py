@@ -129,11 +129,7 @@ def library_path(libraries: Sequence[LoadableNccl], mpi: Optional[str], nvcc: Op
     directories = [libraries[0].path.rpartition("/")[0]] if libraries and libraries[0].origin != LDCONFIG else []
     directories += [mpi] if mpi is not None else []
     directories += [nvcc["home"] + "/lib64"] if nvcc is not None else []
-    found: List[str] = []
-    for directory in directories:
-        if directory not in found and not STANDARD.match(directory):
-            found.append(directory)
-    return found
+    return [directory for directory in dict.fromkeys(directories) if not STANDARD.match(directory)]
 
 
 def read_manifest(text: Optional[str]) -> Optional[Dict[str, Any]]:
