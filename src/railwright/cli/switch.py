@@ -229,7 +229,7 @@ def _ports(names: list[str]) -> str:
 PAUSES = """Say who pauses whom, and where the congestion begins, by two exports of each switch's counters; no switch is contacted.
 
 Pauses, drops and ECN marks between the two, of sonic, eos or nxos; rails are found by rdma_cabling. --hosts: what the hosts counted \
-meanwhile. A host that pauses its switch is a slow receiver. Ends 0 when nobody pauses anybody, 1 when somebody does or no port is known.
+meanwhile. A host that pauses its switch is a slow receiver. Ends 0 when nobody pauses anybody, 1 when somebody does, or where a port is unknown.
 
 \b
 Examples:
@@ -262,7 +262,7 @@ def show_pauses(inventory: Inventory, switch: Switches, hosts: Hosts = None, lin
     unknown = {one.place: f"its pauses are not in {hosts if one.kind == 'host' else 'the exports'}" for one in lost} | unknown
     found, leaving = pauses(cables), egress(cables)
     known = sum(None not in row[:2] for own in counted.values() for row in own.values())
-    places, rounds, code = begins(found, leaving), circles(found), ExitCode.FAILED if found or not known else ExitCode.OK
+    places, rounds, code = begins(found, leaving), circles(found), ExitCode.FAILED if found or unknown or not known else ExitCode.OK
     rows = [(one.place, to.place, one.own.marks, one.own.drops_out) for one, to in leaving]
     document = {"priority": profile.priority, "pauses": [pause._asdict() for pause in found], "circles": rounds, "unknown": unknown,
                 "begins": [dict(zip(("who", "kind", "places"), place, strict=True)) for place in places],
