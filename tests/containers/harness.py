@@ -84,15 +84,15 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
-def build(packages: Sequence[str] = (), suite: str = SUITE) -> str:
-    """The image of a Debian release with systemd, Python and these packages: built, imported, or already there."""
+def build(packages: Sequence[str] = (), suite: str = SUITE, base: Sequence[str] = BASE_PACKAGES) -> str:
+    """The image of a Debian release with systemd and Python, or another base, and these packages: built, imported, or already there."""
     ready = os.environ.get("RAILWRIGHT_TEST_IMAGE")
     if ready:
         return ready
     absent = missing_tools()
     if absent:
         raise HarnessError(f"needed for container tests and not installed: {', '.join(absent)}")
-    wanted = sorted({*BASE_PACKAGES, *packages})
+    wanted = sorted({*base, *packages})
     key = hashlib.sha256(json.dumps([suite, wanted]).encode()).hexdigest()[:16]
     image = f"localhost/railwright-test:{key}"
     with locked(cache() / f"{key}.lock"):

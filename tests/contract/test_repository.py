@@ -4,6 +4,9 @@
 import ast
 import re
 import tomllib
+from importlib import metadata
+
+from packaging.specifiers import SpecifierSet
 
 import railwright
 import repo
@@ -36,6 +39,13 @@ def test_one_range_of_ansible_core() -> None:
     wanted = next(item for item in project["dependencies"] if item.startswith("ansible-core")).removeprefix("ansible-core")
     meta = repo.read_yaml("meta/runtime.yml")["requires_ansible"]
     assert [part.removesuffix(".0") for part in meta.split(",")] == wanted.split(",")
+
+
+def test_what_make_setup_pins_goes_on_the_python_of_debian_12() -> None:
+    """3.11.2: a pin that wants 3.11.5 lets `make setup` fail there, and nowhere that is newer."""
+    wanted = {found.metadata["Name"]: found.metadata["Requires-Python"] for found in metadata.distributions()}
+    assert wanted["railwright"] == ">=3.11"
+    assert {name: python for name, python in wanted.items() if python and not SpecifierSet(python).contains("3.11.2")} == {}
 
 
 def test_changelog_speaks_of_this_version() -> None:

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 
 KEYS = {"Repository": "repository", "Documentation": "documentation", "Homepage": "homepage", "Issues": "issues"}  # in galaxy.yml
-OTHERS = {"ansible-pylibssh"}  # other packages that a page tells people to install
+OTHERS = {"ansible-builder", "ansible-pylibssh"}  # other packages that a page tells people to install
 BY_OTHERS = ("docs/reference/", "docs/seeds/")  # generated too; read elsewhere
 INSTALL = re.compile(r"((?:(?<=[`/])|(?<=\$ ))pipx? install (?:--[a-z-]+ )*)([a-z][a-z0-9-]*[a-z0-9])(?![\w./-])")
 WHEEL = re.compile(r"\bdist/[a-z][a-z0-9_]*-\*\.whl")
