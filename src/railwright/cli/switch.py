@@ -229,7 +229,8 @@ def _ports(names: list[str]) -> str:
 PAUSES = """Say who pauses whom, and where the congestion begins, by two exports of each switch's counters; no switch is contacted.
 
 Pauses, drops and ECN marks between the two, of sonic, eos or nxos; rails are found by rdma_cabling. --hosts: what the hosts counted \
-meanwhile. A host that pauses its switch is a slow receiver. Ends 0 when nobody pauses anybody, 1 when somebody does, or where a port is unknown.
+meanwhile. A host that pauses its switch is a slow receiver. Ends 0 when nobody pauses anybody, 1 when somebody does or a \
+port is unknown.
 
 \b
 Examples:
