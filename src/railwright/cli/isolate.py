@@ -183,12 +183,14 @@ def at_work(session: Session, judged: Judged, suspects: Collection[str]) -> dict
 
 def leaves_of(judged: Judged, nodes: Collection[str]) -> dict[str, Collection[str | tuple[str, str]]]:
     """Leaf -> its nodes, or its (node, rail) where each rail has switches of its own; {} where the inventory does not say."""
+    from railwright.leaves import leaf_name
+
     spec = next(iter(judged.specs.values()))
     found: dict[str, Collection[str | tuple[str, str]]] = {}
     for group in spec["leaves"]:
         members = [node for node in judged.inventory.groups[group] if node in nodes]
         if spec["leaf_per_rail"]:
-            found |= {f"{group} {rail.name}": [(node, rail.name) for node in members] for rail in spec.rails if members}
+            found |= {leaf_name(spec, group, rail.name): [(node, rail.name) for node in members] for rail in spec.rails if members}
         elif members:
             found[group] = members
     return found

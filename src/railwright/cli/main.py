@@ -156,6 +156,7 @@ def command() -> Any:
 def _add(everywhere: list[Any], commands: dict[str, Any], above: str = "") -> None:
     for name, child in commands.items():
         ansible_options.add(child, above + name)
+        # Those that are wanted most stand first: how a node is reached, colours and --debug are the last.
         child.params = sorted(child.params, key=lambda param: param.name == "transport") + everywhere
         _add(everywhere, getattr(child, "commands", {}), f"{above}{name} ")
 

@@ -199,7 +199,7 @@ class Session:
 
     def record(self, end: Conclusion, verdicts: list[dict[str, Any]] | None = None, **documents: Any) -> Run:
         """The run as every report takes it; not stored."""
-        from railwright.report.topology import leaf_of_rails
+        from railwright.leaves import leaf_of_rails
 
         leaves = {} if self.in_force is None else leaf_of_rails(self.in_force.specs, self.in_force.inventory.groups)
         return Run(

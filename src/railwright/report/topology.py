@@ -8,23 +8,19 @@ nearest to a rail is what bench saw. The drawing is worked out here; page.html.j
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows as objects
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.sysfs_values import natural_key
-from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import planned_ends
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import leaf_of
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from railwright.isolate.model import QUIET
 from railwright.report import isolate as search
 from railwright.report.cases import RESULT_OF_STATUS
 from railwright.report.markdown import ORDER
 from railwright.report.text import printable, short
 from railwright.runs import Run
-
-if TYPE_CHECKING:
-    from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 CARDS = 12  # groups of nodes that are drawn, the worst first
 WIRES = 32  # rails, and GPUs, of a node
@@ -85,24 +81,10 @@ class Drawing(NamedTuple):
     leaves: bool  # whether any is known
 
 
-def leaf_of_rails(specs: Mapping[str, Spec], groups: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Node -> rail -> the leaf switch that the inventory has it on, by rdma_cabling or else rdma_leaves; '' where it does not say."""
-    found: dict[str, dict[str, str]] = {}
-    group_of: dict[str, str] = {}
-    for name, spec in specs.items():
-        group_of = group_of or leaf_of(spec["leaves"], groups)  # every host has the same, which lint sees to
-        group, plan = group_of.get(name, ""), planned_ends(spec["cabling"])
-        found[name] = {rail.name: plan[rail.name].switch if rail.name in plan else
-                       f"{group} {rail.name}" if group and spec["leaf_per_rail"] else group for rail in spec.rails}  # fmt: skip
-    return found
-
-
 def drawing(run: Run, worst: Mapping[str, str]) -> Drawing | None:
     """``worst``: of each node. None where no rail is known."""
-    groups: dict[tuple[tuple[Rail, ...], str], list[str]] = defaultdict(list)
-    for node, rails in _rails(run, [node for node, result in worst.items() if result == "error"]).items():
-        if node in worst:
-            groups[rails, worst[node]].append(node)
+    every = _rails(run, [node for node, result in worst.items() if result == "error"])
+    groups = grouped(((rails, worst[node]), node) for node, rails in every.items() if node in worst)
     if not any(rail.result not in (NONE, "error") for rails, _result in groups for rail in rails):
         return None
     order = sorted(groups.items(), key=lambda item: (ORDER.index(item[0][1]), natural_key(item[1][0])))
@@ -170,10 +152,8 @@ def _searched(run: Run) -> Told:
 
 def _nearest(topology: Any) -> dict[str, tuple[str, ...]]:
     """Device/port -> the GPUs of which it is near."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for row in objects(mapping(topology).get("matrix")):
-        if row.get("near"):
-            found[f"{row.get('hca')}/{row.get('port')}"].append(str(row.get("gpu")))
+    near = [row for row in objects(mapping(topology).get("matrix")) if row.get("near")]
+    found = grouped((f"{row.get('hca')}/{row.get('port')}", str(row.get("gpu"))) for row in near)
     return {device: tuple(gpus[:WIRES]) for device, gpus in found.items()}
 
 

@@ -12,9 +12,10 @@ from tests.lib.small_fleets import fleet_of
 
 from railwright.cli.options import Format
 from railwright.cli.session import judged_inventory
+from railwright.leaves import leaf_of_rails
 from railwright.report.cases import cases_of
 from railwright.report.page import as_page
-from railwright.report.topology import CARDS, Drawing, drawing, leaf_of_rails
+from railwright.report.topology import CARDS, Drawing, drawing
 from railwright.runs import Run
 from report_pages import HOSTILE, RAILS, benched, run, validated, verdict
 
