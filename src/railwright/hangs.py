@@ -23,7 +23,7 @@ DATA = ("port_xmit_data", "port_rcv_data")
 IDLE, BUSY = 0.05, 0.5  # shares of a core
 IDLE_GPU, BUSY_GPU = 5, 95  # percent of a second with a kernel; NCCL's wait on the GPU, so that two H100 in a collective show 100
 ASKING = 0.1  # of its CPU time in the kernel: a loop of user code has a hundredth, Open MPI's poll(2) four fifths (molecule/diagnose)
-XID_PID = re.compile(r"\bpid='?([0-9]{1,10})\b")
+XID_PID = re.compile(r"NVRM: Xid \([^()]{1,40}\): [0-9]{1,5}, pid='?([0-9]{1,10})\b")  # the process's name, behind it, may hold another
 SHOWN = 8  # of those that are named in a line
 MOST = 100_000  # ranks of a job
 STOPPED, ENDED, STUCK = "stopped", "ended", "stuck"

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.fixtures.node_tree import kmsg
+
 from profile_trees import Tree
 
 GPU, NIC, BRIDGE = "0000:27:00.0", "0000:18:00.0", "0000:16:01.0"  # of ib8
@@ -33,8 +35,9 @@ class Fault(NamedTuple):
 
 def log(*lines: str, at: float = 40000.0, step: float = 1.0) -> Callable[[Tree], None]:
     def inject(tree: Tree) -> None:
+        before = (tree.root / "dev/kmsg").read_text()
         text = "".join(f"[{at + step * place:12.6f}] {line}\n" for place, line in enumerate(lines))
-        tree.put("/cmd/dmesg", (tree.root / "cmd/dmesg").read_text() + text)
+        tree.put("/dev/kmsg", before + kmsg(text, first=before.count("\n")))
 
     return inject
 

@@ -14,7 +14,7 @@ from ..formats.program_output import one_line
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
 from .counters import DOWNS, Part, beyond
-from .history import HOUR, Moment
+from .history import HOUR, Moment, is_stamped, is_time
 
 CALM = 600.0
 STAYS = ("node.machine_check", "node.memory", "pci.aer")
@@ -24,7 +24,7 @@ HANGS = "node.hangs"
 # Of the node's own health. A link may be the switch's fault, NFS the server's, and what `check` alone finds the site's.
 REFUSING = {row.check for row in CHECKS if row.check.startswith(("gpu.", "pci.", "hca.", "node."))} - {"node.nfs"} | {HANGS}
 COUNTED = STAYS + ("gpu.xid", "gpu.ecc")  # whoever knew of one error did not know of the next
-FINDING = ("id", "key", "check", "subject", "part", "status", "text", "first", "seen", "cured", "known")
+SHOWN = ("id", "check", "subject", "part", "status", "text")
 TEXT = 400  # characters
 MOST = 200  # findings that are kept; cured ones go first
 FLAPS, ERRORS = "port.flaps", "port.growth"
@@ -35,6 +35,20 @@ class News(NamedTuple):
 
     kind: str
     finding: Dict[str, Any]
+
+
+def is_shown(row: Any) -> bool:
+    """Return whether a row of a file has the fields of a finding that are published, each of its type."""
+    known = row.get("known") if isinstance(row, dict) else None
+    return isinstance(row, dict) and all(isinstance(row.get(name), str) for name in SHOWN) and is_time(row.get("first")) and (
+        known is None or (isinstance(known, dict) and is_time(known.get("t"))
+        and all(isinstance(known.get(name), str) for name in ("by", "reason"))))
+
+
+def is_finding(row: Any) -> bool:
+    """Return whether a row of a file has all fields of a finding, each of its type."""
+    return is_shown(row) and isinstance(row.get("key"), str) and is_stamped(row.get("seen")) and (
+        row.get("cured") is None or is_time(row["cured"]))
 
 
 def flap_verdicts(node: str, parts: Sequence[Part], downs: Sequence[Mapping[str, Any]], moment: Moment, limit: int) -> List[Verdict]:

@@ -9,7 +9,7 @@ import json
 import zlib
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
-from ..formats.outside import is_digits, json_object, number
+from ..formats.outside import is_digits, json_object, mapping, number
 from ..host.host import Host
 
 DIRECTORY = "/var/lib/railwright/agent"
@@ -32,6 +32,15 @@ class Moment(NamedTuple):
         if record["boot"] == self.boot:
             return max(self.up - float(record["up"]), 0.0)
         return max(self.t - float(record["t"]), self.up)
+
+
+def is_time(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_stamped(record: Any) -> bool:
+    """Return whether a record of a file has the three clocks that ``Moment.since`` reads."""
+    return isinstance(record, dict) and is_time(record.get("t")) and is_time(record.get("up")) and isinstance(record.get("boot"), str)
 
 
 def now(host: Host, t: float) -> Moment:
@@ -62,7 +71,8 @@ class History:
         try:
             for path in files[:-SEGMENTS]:
                 self._host.remove(path)
-            self._host.append(files[-1], "%08x %s" % (zlib.crc32(text.encode("utf-8")), text))
+            # Not for everybody: it holds messages of the kernel, which dmesg_restrict keeps from users.
+            self._host.append(files[-1], "%08x %s" % (zlib.crc32(text.encode("utf-8")), text), 0o600)
         except OSError as error:
             self.lost += 1
             return str(error)
@@ -82,5 +92,10 @@ def _record(line: str) -> Optional[Dict[str, Any]]:
     if checksum != "%08x" % zlib.crc32(text.encode("utf-8", "replace")):
         return None
     found = json_object(text)
-    clocks = found is not None and all(isinstance(found.get(name), (int, float)) for name in ("t", "up"))
-    return found if found is not None and clocks and isinstance(found.get("boot"), str) and isinstance(found.get("kind"), str) else None
+    return found if is_stamped(found) and isinstance(mapping(found).get("kind"), str) else None
+
+
+def is_down(record: Any) -> bool:
+    """Return whether a record says of which port the link went down, and how often."""
+    return is_stamped(record) and isinstance(record.get("part"), str) and isinstance(record.get("name"), str) and (
+        isinstance(record.get("n", 1), int))

@@ -11,7 +11,7 @@ from ..host.inspected import InspectedHost
 from ..host.write import OUTPUT_LIMIT, Result
 from ..observe.gpu_health import gpu_row
 from ..observe.health import observe_aer, observe_applies, observe_disks, observe_memory, up_hours
-from ..observe.kernel_log import DMESG, events_of, lines_of
+from ..observe.kernel_log import newer_log
 from ..observe.nvml import LIBRARY, NoNvml, open_nvml
 from ..types import Verdict
 from .counters import Part, observe_parts
@@ -59,23 +59,14 @@ def cheap_look(host: Host, last: Mapping[str, Any], tell: Tell) -> Dict[str, Any
 
 
 def minute_health(host: Host, facts: Mapping[str, Any], tell: Tell) -> Dict[str, Any]:
-    """The section ``health`` of the last whole look, with what can be read anew without a process of its own but dmesg's."""
+    """The section ``health`` of the last whole look, with what can be read again without a process."""
     health = dict(facts.get("health") or {})
-    tell("running dmesg")
+    tell("reading the kernel's log")
     health["log"] = newer_log(host, health.get("log") or {})
     tell("reading PCIe's and memory's errors")
     health.update(applies=observe_applies(host), up_hours=up_hours(host), aer=observe_aer(host, facts), disks=observe_disks(host),
                   memory=observe_memory(host) if facts.get("virtual") != "container" else [])
     return health
-
-
-def newer_log(host: Host, log: Mapping[str, Any]) -> Dict[str, Any]:
-    """Its events, and those of lines that came since; without right to read it, as it was."""
-    if not log.get("source"):
-        return dict(log)
-    answer = host.run(DMESG, 5.0)
-    lines = [line for line in lines_of(answer.out) if line.at > (log.get("until") or 0.0)] if answer.ok else []
-    return dict(log, events=events_of(lines, log["events"]), until=lines[-1].at if lines else log.get("until"))
 
 
 def with_nvml(facts: Dict[str, Any]) -> None:

@@ -11,8 +11,8 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 from ..formats.outside import json_object, mapping, read_json, rows
 from ..formats.text import first_of
 from ..host.host import Host
-from .findings import open_findings
-from .history import DIRECTORY, HOUR, History, Moment, now
+from .findings import is_shown, open_findings
+from .history import DIRECTORY, HOUR, History, Moment, is_down, now
 from .service import ACKS, LOOKING, STATE, STATE_LIMIT, Agent, Settings
 from .status import DOCUMENT, RUN, event_lines, head_line
 
@@ -70,9 +70,9 @@ def remembered(host: Host, directory: str = DIRECTORY) -> Tuple[List[Dict[str, A
     said = json_object(host.read(DOCUMENT, STATE_LIMIT)) or {}
     said = said if said.get("boot") == moment.boot and isinstance(said.get("up"), (int, float)) else {}
     state = json_object(host.read("%s/%s" % (directory, STATE), STATE_LIMIT)) or {}
-    kept = {row["id"]: row for row in list(mapping(state.get("findings")).values()) or rows(said.get("findings"))
-            if isinstance(row, dict) and row.get("id") and not row.get("cured")}
-    records = list(History(host, directory).records(moment))
+    kept = {row["id"]: row for row in list(mapping(state.get("findings")).values()) or [
+        dict(row, cured=None) for row in rows(said.get("findings"))] if is_shown(row) and not row.get("cured")}
+    records = [record for record in History(host, directory).records(moment) if record["kind"] != "down" or is_down(record)]
     return records, open_findings(kept) + [row for row in kept.values() if row.get("known")], said
 
 

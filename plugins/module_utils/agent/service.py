@@ -14,16 +14,18 @@ from ..catalogue.health import FLAP_HOURS, FLAPS, QUIET_HOURS
 from ..checks.health import APPLY_SECONDS
 from ..formats.outside import json_object, mapping, rows
 from ..host.host import Host
+from ..host.kernel_ring import latest
+from ..observe.kernel_log import AGENT, AGENT_LIMIT, TRUSTED, functions_of
 from ..rules.comparisons import VerdictSubject, verdict
 from .counters import DOWNS, Part, add, growth
-from .findings import FINDING, HANGS, News, acknowledge, error_verdicts, flap_verdicts, merge
-from .history import DIRECTORY, HOUR, History, Moment, now
+from .findings import HANGS, News, acknowledge, error_verdicts, flap_verdicts, is_finding, merge
+from .history import DIRECTORY, HOUR, History, Moment, is_down, is_stamped, is_time, now
 from .look import EMPTY, cheap_look, verdicts_and_parts, whole_look
 from .status import RUN, Report, write_report
 
 STATE = "state.json"
 DAMAGED = "state.json was damaged: findings of before, and what was known of them, are lost; begin anew: rm it"
-LAST, LAST_LIMIT = RUN + "/last.json", 8 * 1024 * 1024  # the last whole look, until the next boot
+LAST, LAST_LIMIT = AGENT, AGENT_LIMIT  # the last whole look, until the next boot
 REST = 600.0  # seconds in which nobody looks after a look that hung
 LOOKING, WORDS = RUN + "/looking", 200  # what a look is about to do, and how many characters of it
 DOWNS_KEPT = 200
@@ -51,16 +53,17 @@ class Agent:
         self._last: Dict[str, Any] = dict(EMPTY, node=host.line("/proc/sys/kernel/hostname") or "localhost")
         self._last.update(json_object(host.read(LAST, LAST_LIMIT)) or {})
         kept = self._kept()
-        self._findings: Dict[str, Dict[str, Any]] = {key: row for key, row in mapping(kept.get("findings")).items() if _is_finding(row)}
-        self._counters: Dict[str, Dict[str, int]] = mapping(kept.get("counters"))
-        self._hour: Dict[str, Dict[str, int]] = mapping(kept.get("hour"))  # growth since the last hour's record
-        self._hour_before: Dict[str, Dict[str, int]] = mapping(kept.get("hour_before"))
+        self._findings: Dict[str, Dict[str, Any]] = {key: row for key, row in mapping(kept.get("findings")).items() if is_finding(row)}
+        self._counters: Dict[str, Dict[str, int]] = _counts(kept.get("counters"))
+        self._hour: Dict[str, Dict[str, int]] = _counts(kept.get("hour"))  # growth since the last hour's record
+        self._hour_before: Dict[str, Dict[str, int]] = _counts(kept.get("hour_before"))
         self._began, self._seen = _moment(kept.get("began")), _moment(kept.get("seen"))  # of that hour; when the last whole look was
         until = kept.get("until")
-        self._boot, self._until = str(kept.get("boot") or ""), float(until) if isinstance(until, (int, float)) else 0.0
-        self._downs: List[Dict[str, Any]] = rows(kept.get("downs"))  # that count, of the last hours
-        self._flaps: Dict[str, int] = mapping(kept.get("flaps"))  # downs that count, by part
-        self._cables: Dict[str, str] = mapping(kept.get("cables"))  # serial number by interface, which a NIC does not always tell
+        self._boot, self._until = str(kept.get("boot") or ""), min(float(until), latest(host)) if is_time(until) else 0.0
+        self._downs: List[Dict[str, Any]] = [row for row in rows(kept.get("downs")) if is_down(row)]  # that count, of the last hours
+        self._flaps: Dict[str, int] = _counts({"": kept.get("flaps")})[""]  # downs that count, by part
+        # Serial number by interface, because a NIC does not report it each time.
+        self._cables = {name: serial for name, serial in mapping(kept.get("cables")).items() if isinstance(serial, str)}
         self._history.lost = kept["lost"] if isinstance(kept.get("lost"), int) else 0
         self._damaged = bool(kept.get("damaged"))  # until somebody has looked after it: findings and what was known are gone
         self._due = bool(kept.get("due", True)) or not self._last["facts"]  # a whole look, whatever the hour
@@ -81,7 +84,9 @@ class Agent:
         """A whole look, for the look that follows."""
         moment = self._enter(t)
         if moment is not None:
+            before = self._last
             self._last = dict(self._whole(), fresh=True)
+            self._last["functions"] = sorted(functions_of(before) | functions_of(self._last))
             self._seen, self._due = moment, False
             self._leave()
             self._keep()
@@ -170,7 +175,8 @@ class Agent:
                 self._flaps[key] = self._flaps.get(key, 0) + times
                 self._downs.append(dict(row, t=moment.t, up=moment.up, boot=moment.boot))
         self._downs = [row for row in self._downs if moment.since(row) <= FLAP_HOURS * HOUR]
-        fresh = [event for event in self._events() if event["last"] > self._until]
+        log = mapping(mapping(self._last["facts"].get("health")).get("log"))
+        fresh = [event for event in self._events() if event["last"] > self._until and event["listed"] and log.get("source") in TRUSTED]
         for event in fresh:
             self._note(moment, "kernel", at=event["last"], n=event["count"],
                        **{name: event[name] for name in ("event", "device", "number", "text")})
@@ -228,13 +234,16 @@ class Agent:
 
 
 def _moment(kept: Any) -> Optional[Moment]:
-    return Moment(*kept) if isinstance(kept, list) and len(kept) == len(Moment._fields) else None
+    """Return the moment that ``state.json`` holds as a list; None for anything else."""
+    row = dict(zip(Moment._fields, kept)) if isinstance(kept, list) else None
+    return Moment(**row) if row is not None and is_stamped(row) else None
+
+
+def _counts(kept: Any) -> Dict[str, Dict[str, int]]:
+    """Return counters by part, as ``state.json`` holds them; what is no counter is left out."""
+    return {key: {name: count for name, count in mapping(row).items() if isinstance(count, int)} for key, row in mapping(kept).items()}
 
 
 def _stamp(moment: Moment) -> Dict[str, Any]:
     return dict(moment._asdict())
 
-
-def _is_finding(row: Any) -> bool:
-    return isinstance(row, dict) and all(name in row for name in FINDING) and isinstance(row["seen"], dict) and all(
-        name in row["seen"] for name in Moment._fields)

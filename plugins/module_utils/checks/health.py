@@ -12,6 +12,7 @@ from ..catalogue.health import BY_CHECK, CHECKS, CORRECTED_AN_HOUR, FLAP_HOURS, 
 from ..catalogue.kernel_log import RULES
 from ..catalogue.xids import XIDS, judged_xid
 from ..formats.text import first_of
+from ..observe.kernel_log import TRUSTED
 from ..rules.comparisons import Inspection, VerdictSubject, verdict
 from ..types import Verdict
 from .health_gpu import Sign, gpu_looked, gpu_signs, gpu_subject
@@ -23,6 +24,7 @@ BIT_ERRORS = 1e-12  # the share of wrong bits after FEC that a link may have: In
 # A day: the limits that infiniband-diags (ibcheckerrors) has for totals of any age.
 RECOVERIES = {"link_error_recovery": 10, "local_link_integrity_errors": 10, "excessive_buffer_overrun_errors": 10}
 APPLY_SECONDS = 600.0  # before a restore point's last change: our own apply may have moved links
+TEXT_ONLY = "the kernel's log is readable only as text, in which any program can write lines"
 # What the log alone can pass; of PCIe, memory and the like counters must have been read too.
 FROM_LOG = ("gpu.xid", "gpu.sxid", "hca.health", "port.flaps", "node.machine_check", "node.oom", "node.hung", "node.disk")
 
@@ -38,6 +40,7 @@ class Node(NamedTuple):
     hours: int
     container: bool
     links: Mapping[Tuple[Any, Any], Mapping[str, Any]]  # ports by HCA and number
+    expected: Sequence[str]  # PCI functions that the inventory names
 
     def subject(self, pci: str) -> Tuple[Optional[str], str]:
         """(HCA, text) of a PCI function."""
@@ -54,12 +57,15 @@ class Node(NamedTuple):
 def judge_health(seen: Inspection) -> List[Verdict]:
     """Nothing is said of facts that have no such section: a document that somebody kept."""
     health = seen.facts.get("health")
-    return health_verdicts(seen.node, seen.facts, health, bool(seen.identity.nvswitches)) if isinstance(health, dict) else []
+    expected = [rail.value for rail in seen.spec.rails if rail.match == "pci"]
+    return health_verdicts(seen.node, seen.facts, health, bool(seen.identity.nvswitches), expected) if isinstance(health, dict) else []
 
 
-def health_verdicts(name: str, facts: Mapping[str, Any], health: Mapping[str, Any], switched: bool) -> List[Verdict]:
-    """``switched``: whether the node has NVSwitches."""
-    node = _node(facts, health)
+def health_verdicts(
+    name: str, facts: Mapping[str, Any], health: Mapping[str, Any], switched: bool, expected: Sequence[str] = ()
+) -> List[Verdict]:
+    """``switched``: whether the node has NVSwitches; ``expected``: PCI functions that the inventory names."""
+    node = _node(facts, health, expected)
     signs, looked = log_signs(node)
     signs += aer_signs(node) + memory_signs(node) + port_signs(node) + bit_signs(node) + node_signs(node) + gpu_signs(facts, health)
     ports, processes = health.get("ports") or [], health.get("processes") or {}
@@ -93,7 +99,7 @@ def _concerned(check: str, node: Node, switched: bool) -> bool:
     return bool(parts.get(check, True))
 
 
-def _node(facts: Mapping[str, Any], health: Mapping[str, Any]) -> Node:
+def _node(facts: Mapping[str, Any], health: Mapping[str, Any], expected: Sequence[str]) -> Node:
     hcas = {hca["pci_address"]: hca["name"] for hca in facts.get("hcas") or [] if hca.get("pci_address") and hca.get("name")}
     gpus = {gpu["pci"]: gpu.get("name") or "GPU" for gpu in facts.get("gpus") or [] if gpu.get("pci")}
     above = [address for device in list(facts.get("hcas") or []) + list(facts.get("gpus") or [])
@@ -101,7 +107,8 @@ def _node(facts: Mapping[str, Any], health: Mapping[str, Any]) -> Node:
     recovery = {gpu["pci"]: gpu.get("recovery") for gpu in (health.get("gpu") or {}).get("gpus") or []}
     return Node(health, hcas, gpus, list(hcas) + list(gpus) + above, recovery, health.get("up_hours") or 0,
                 facts.get("virtual") == "container",
-                {(hca.get("name"), port.get("number")): port for hca in facts.get("hcas") or [] for port in hca.get("ports") or []})
+                {(hca.get("name"), port.get("number")): port for hca in facts.get("hcas") or [] for port in hca.get("ports") or []},
+                expected)
 
 
 def verdicts_of(node: str, signs: Sequence[Sign], looked: Sequence[str]) -> List[Verdict]:
@@ -128,13 +135,27 @@ def log_signs(node: Node) -> Tuple[List[Sign], List[str]]:
     if not log["source"]:
         text = "the kernel's log cannot be read (%s): root, or a member of group adm, sees Xids, AER and the like"
         return [Sign("node.kernel_log", "kernel log", None, "unknown", "unread", text % (log["why"] or "no reason given"))], []
-    events = log["events"]
-    signs = [sign for event in events for sign in _sign_of(node, event)]
-    signs += _disk_signs(node, events) + _nfs_signs(events) + _nic_signs(node, events) + _flap_signs(node, events)
+    known = [event for event in log["events"] if event.get("listed") or event["device"] in node.expected]
+    signs = [sign for event in known for sign in _sign_of(node, event)]
+    signs += _disk_signs(node, known) + _nfs_signs(known) + _nic_signs(node, known) + _flap_signs(node, known)
+    signs += [_stranger(node, event) for event in log["events"]
+              if event not in known and (BY_EVENT[event["event"]].status or event["event"] in ("xid", "nic_failed"))]
+    if log["source"] not in TRUSTED:
+        signs = [sign._replace(status="unknown", text="%s: %s" % (TEXT_ONLY, sign.text)) for sign in signs]
+        signs.append(Sign("node.kernel_log", "kernel log", None, "unknown", log["source"], "%s: make /dev/kmsg or the journal readable"
+                          % TEXT_ONLY))
     if not log["complete"]:
         signs.append(Sign("node.kernel_log", "kernel log", None, "pass", log["source"], "read from %s on; what is older is gone" % (
             node.when(log["since"] or 0))))
     return signs, ["node.kernel_log"] + list(FROM_LOG)
+
+
+def _stranger(node: Node, event: Mapping[str, Any]) -> Sign:
+    """Name an event about a PCI function that the node neither has nor had since boot."""
+    rule, device = BY_EVENT[event["event"]], event["device"]
+    subject = gpu_subject(device) if rule.check == "gpu.xid" else "PCI function %s" % device
+    return Sign(rule.check, subject, None, "unknown", event["event"], "a message about PCI function %s, which this node neither has nor had"
+                " since boot, %s" % (device, _often(node, event)))
 
 
 def _sign_of(node: Node, event: Mapping[str, Any]) -> List[Sign]:

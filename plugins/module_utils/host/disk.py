@@ -15,18 +15,17 @@ import time
 from typing import NamedTuple, Optional, Sequence
 
 from .host import Host
+from .kernel_ring import read_ring
 from .write import READ_ONLY
 
 # Joined here, since linters take a written /tmp for the name of a temporary file.
 PLACES = tuple("/" + name for name in ("etc", "var/lib", "tmp", "var/tmp"))
 MOUNTS = "/proc/self/mountinfo"
 BOOT = "/proc/stat"
-LOG = ("dmesg",)
 MIB = 1024 * 1024
 SAID = 200  # characters of a line of the kernel's
 # ext4, XFS and btrfs when they give up, and who remounted it; what it was that they found. In grep's words too: node_disk.py.
 GAVE_UP, FOUND = "[Rr]ead-?only|re-mounted [^ ]+ ro|[Ss]hut(ting)? down", "[Ee]rror|corrupt"
-_LINE = re.compile(r"\[ *([0-9]{1,12})\.[0-9]+\] (.*)")
 _BOOT = re.compile(r"^btime ([0-9]{1,12})$", re.MULTILINE)
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
@@ -88,10 +87,9 @@ def may_have_given_up(host: Host, mount: Mount) -> bool:
 
 
 def since(host: Host, device: str) -> str:
-    """When the kernel gave a file system up, and its reason, by its log; empty where that has nothing of it."""
+    """Return when the kernel gave a file system up, and its reason, from its ring; empty without such a message."""
     reason, when, told = "", None, ""
-    lines = host.run(LOG).out.splitlines() if device else []
-    for seconds, text in (found.groups() for found in map(_LINE.match, lines) if found is not None):
+    for seconds, text, _number in read_ring(host) if device else []:
         if not re.search(r"\b%s\b" % re.escape(device), text):
             continue
         if re.search(GAVE_UP, text):

@@ -79,9 +79,16 @@ class Host(Writer):
         try:
             chunks: List[bytes] = []
             left = limit
+            if not self.live and not stat.S_ISREG(os.fstat(fd).st_mode):
+                return None  # a device in a directory that somebody hands over is this machine's, not the captured node's
             piece = max(65536, os.fstat(fd).st_size)  # a file in one piece: joining many takes twice the memory
             while left > 0:
-                chunk = os.read(fd, min(piece, left))
+                try:
+                    chunk = os.read(fd, min(piece, left))
+                except BrokenPipeError:  # /dev/kmsg: the kernel has overwritten records that were next
+                    continue
+                except BlockingIOError:  # a device that has no more to read now
+                    break
                 if not chunk:
                     break
                 chunks.append(chunk)

@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Se
 from ..formats.outside import is_digits, mapping, rows, whole
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND
+from .kernel_log import TEXT, TRUSTED, Log, read_log
 from .processes import SWITCHES, boot_time
 from .traffic_counters import hca_counters
 
@@ -38,7 +39,7 @@ COUNTERS = ("port_xmit_data", "port_rcv_data", "port_xmit_wait", "symbol_error",
 _INODE = re.compile(r"socket:\[([0-9]{1,20})\]")
 _INO = re.compile(r" ino:([0-9]{1,18})\b")
 _BYTES = re.compile(r" bytes_(?:acked|received):([0-9]{1,18})\b")
-_XID = re.compile(r"^\[ *([0-9]{1,12})\.[0-9]{1,9}\] (NVRM: Xid \([^()]{1,40}\): [0-9]{1,4}.{0,200})")
+_XID = re.compile(r"NVRM: Xid \([^()]{1,40}\): [0-9]{1,4}")
 
 
 Table = Dict[int, Tuple[int, int]]  # sockets by inode: bytes that their process has not read; bytes that went over them, both ways
@@ -82,7 +83,7 @@ def observe_ranks(host: Host, wanted: Wanted, seconds: float, sleep: Callable[[f
         "ranks": [dict(told(host, worker, numbering, [each[worker.pid] for each in looks]),
                        gpus=[each[worker.pid] for each in gpus if worker.pid in each]) for worker in workers],
         "counters": counters,
-        "xids": xids(host.run(("dmesg",)).out, min(worker.start for worker in workers) // TICKS) if workers else [],
+        "xids": xids(read_log(host), min(worker.start for worker in workers) // TICKS) if workers else [],
     }
 
 
@@ -235,10 +236,10 @@ def parse_sockets(text: str) -> Table:
     return found
 
 
-def xids(text: str, since: int) -> List[str]:
-    """What the NVIDIA driver reported since so many seconds after boot: the last of it."""
-    found = [match for match in map(_XID.match, text.splitlines()) if match is not None and int(match.group(1)) >= since]
-    return [match.group(2) for match in found[-XIDS:]]
+def xids(log: Log, since: int) -> List[str]:
+    """Return the last messages of the NVIDIA driver since so many seconds after boot; none from text, in which the job can write them."""
+    found = [record.text for record in log.records if log.source in TRUSTED and record.at >= since and _XID.match(record.text)]
+    return [text[:TEXT] for text in found[-XIDS:]]
 
 
 def _growth(before: Dict[str, Optional[int]], after: Dict[str, Optional[int]]) -> Dict[str, int]:

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.node_tree import kmsg
 
 from ansible_collections.railwright.rdma.plugins.module_utils.agent import service, status
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.findings import open_findings
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.main import event_text, remembered, say_known
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
-from health_faults import FAULTS, Fault
+from health_faults import FAULTS, Fault, log
 from profile_trees import Tree
 
 T = 1_800_000_000.0
@@ -52,7 +53,7 @@ class Node:
         shutil.rmtree(self.tree.root / "run/railwright")
 
     def log(self, line: str) -> None:
-        self.tree.put("/cmd/dmesg", (self.host.read("/cmd/dmesg") or "") + f"[{self.up + 1:12.6f}] {line}\n")
+        log(line, at=self.up + 1)(self.tree)
 
     def down(self, times: int, netdev: str) -> None:
         path = f"/sys/class/net/{netdev}/carrier_down_count"
@@ -161,7 +162,7 @@ def test_what_somebody_knows_does_not_count(make: Callable[[str], Node]) -> None
     (finding,) = [row for row in node.minute()["findings"] if row["check"] == "node.machine_check"]
     say_known(node.host, finding["id"], "CPU replaced", "somebody")
     node.reboot()
-    node.tree.put("/cmd/dmesg", "[    0.000000] Linux version 6.8.0\n")
+    node.tree.put("/dev/kmsg", kmsg("[    0.000000] Linux version 6.8.0\n"))
     assert node.minute(11)["word"] == "ok"
     assert "node.machine_check" not in node.checks(node.minute(11)), "known and over: the next one is found anew"
 
@@ -172,7 +173,7 @@ def test_a_machine_check_stays_over_reboots_until_somebody_speaks(make: Callable
     node.log(MCE)
     node.minute()
     node.reboot()
-    node.tree.put("/cmd/dmesg", "[    0.000000] Linux version 6.8.0\n")
+    node.tree.put("/dev/kmsg", kmsg("[    0.000000] Linux version 6.8.0\n"))
     for minutes in (1, 30, 24 * 60):
         assert node.minute(minutes)["word"] == "refuse"
 

@@ -3,20 +3,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fixtures.node_tree import kmsg
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.health import BY_CHECK
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.health import judge_health
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import HEALTH, judge_node
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import of_verdicts
 from ansible_collections.railwright.rdma.plugins.module_utils.host.disk import Mount
-from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.host.inspected import InspectedHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.kernel_ring import Record
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import health, kernel_log
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
@@ -231,7 +234,7 @@ def test_flaps_of_long_ago_do_not_count(node: Make) -> None:
 
 def test_a_log_that_nobody_may_read_is_unknown(node: Make) -> None:
     tree = node()
-    (tree.root / "cmd/dmesg").unlink()
+    (tree.root / "dev/kmsg").unlink()
     found = {item.check: item for item in judged(tree)}
     assert (found["node.kernel_log"].status, "gpu.xid" in found, "as root" in found["node.kernel_log"].message) == ("unknown", False, False)
     assert "root, or a member of group adm" in found["node.kernel_log"].message
@@ -240,15 +243,15 @@ def test_a_log_that_nobody_may_read_is_unknown(node: Make) -> None:
 
 def test_the_journal_tells_what_the_ring_has_lost(node: Make) -> None:
     tree = node()
-    tree.put("/cmd/dmesg", "[90000.000001] usb 1-1: new device\n")
-    tree.put(
-        "/cmd/" + "_".join(kernel_log.JOURNAL),
-        f"[    0.000000] node1 kernel: Linux version 6\n[41000.000001] node1 kernel: {XID}79, x\n"
-        "[41001.000001] node1 systemd[1]: NVRM: Xid (PCI:0000:27:00): 48, x\n",
-    )
+    tree.put("/dev/kmsg", kmsg("[80000.000001] usb 1-1: new device\n", first=900))
+    stored = [(0, "kernel", "0", "Linux version 6"), (41000, "kernel", "0", f"{XID}79, x"), (41001, "syslog", "3", f"{XID}48, x"),
+              (41002, "kernel", "1", f"{XID}62, x"), (41003, "kernel", "0", [*f"{XID}31, \x85".encode("latin-1")])]  # fmt: skip
+    rows = [{"_TRANSPORT": transport, "SYSLOG_FACILITY": facility, "MESSAGE": message, "_SOURCE_MONOTONIC_TIMESTAMP": f"{at}000000"}
+            for at, transport, facility, message in stored]  # fmt: skip
+    tree.put("/cmd/" + recording_name(kernel_log.JOURNAL), "".join(json.dumps(row) + "\n" for row in rows))
     facts = seen(tree).facts["health"]["log"]
-    assert (facts["source"], facts["complete"], [event["number"] for event in facts["events"]]) == ("journalctl", True, [79])
-    (tree.root / "cmd" / "_".join(kernel_log.JOURNAL)).unlink()
+    assert (facts["source"], facts["complete"], [event["number"] for event in facts["events"]]) == ("journal", True, [79, 31])
+    (tree.root / "cmd" / recording_name(kernel_log.JOURNAL)).unlink()
     found = {item.check: item for item in judged(tree)}
     assert (found["node.kernel_log"].status, "what is older is gone" in found["node.kernel_log"].message) == ("pass", True)
 
@@ -264,7 +267,7 @@ def test_a_flood_of_one_kind_hides_no_other(node: Make) -> None:
 
 def test_hostile_lines_are_bounded() -> None:
     lines = [
-        f"[    1.000000] {text}\n"
+        Record(1.0, text)
         for text in (
             f"{XID}79, " + "A" * 1_000_000,
             "INFO: task " + ":" * 100_000 + "1 blocked for more than",
@@ -274,7 +277,7 @@ def test_hostile_lines_are_bounded() -> None:
             "EDAC " * 100_000,
         )
     ]
-    found = kernel_log.events_of(kernel_log.lines_of("".join(lines) * 20))
+    found = kernel_log.events_of(lines * 20, True, lambda _name: True)
     assert [(event["number"], event["count"], len(event["text"]) <= kernel_log.TEXT) for event in found] == [(79, 20, True)]
 
 

@@ -6,11 +6,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.fixtures.node_tree import kmsg
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host import disk
 from ansible_collections.railwright.rdma.plugins.module_utils.host.disk import refusing_disk
@@ -24,13 +26,13 @@ FULL_OF_FILES = "/var is full (0 of 1 inodes free)"
 READ_ONLY = "/etc is mounted read-only"
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts file systems")
 ROOT = "27 1 254:1 / / rw,relatime shared:1 - ext4 /dev/root rw"
-LOG = """[    1.432961] EXT4-fs (vda1): mounted filesystem r/w with ordered data mode.
+LOG = kmsg("""[    1.432961] EXT4-fs (vda1): mounted filesystem r/w with ordered data mode.
 [    2.000000] EXT4-fs error (device vdb): ext4_lookup:1: another disk's
 [   60.500000] EXT4-fs error (device vda1): ext4_journal_check_start:83: comm systemd: Detected aborted journal
 [   60.600000] EXT4-fs (vda1): Remounting filesystem read-only
 [   70.000000] EXT4-fs error (device vda1): what it found later
 [   80.000000] EXT4-fs (vdb): Remounting filesystem read-only
-"""
+""")
 CAUSE = "EXT4-fs error (device vda1): ext4_journal_check_start:83: comm systemd: Detected aborted journal"
 SINCE = f" since 2026-01-01T00:01:00Z (kernel: {CAUSE})"
 BOOT = "btime 1767225600"
@@ -110,8 +112,9 @@ def sick(tmp_path: Path) -> Iterator[tuple[Path, str]]:
 def test_a_disk_whose_error_made_the_kernel_give_it_up(sick: tuple[Path, str]) -> None:
     """A real ext4, and its own switch for an error. Neither statvfs nor its mount flag need say so (Linux 6.18)."""
     place, device = sick
-    for name in ("etc", "var/lib", "tmp", "var/tmp", "proc/self"):
+    for name in ("etc", "var/lib", "tmp", "var/tmp", "proc/self", "dev"):
         (place / name).mkdir(parents=True)
+    os.mknod(place / "dev/kmsg", stat.S_IFCHR | 0o644, os.makedev(1, 11))
     line = next(line for line in Path(disk.MOUNTS).read_text().splitlines() if f" {place} " in line)
     (place / "proc/self/mountinfo").write_text(line.replace(str(place), "/") + "\n")
     (place / "proc/stat").write_text(BOOT + "\n")

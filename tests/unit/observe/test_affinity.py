@@ -217,6 +217,7 @@ def test_any_text_is_answered(text: str) -> None:
 def test_the_drivers_tool_is_asked_where_it_is_there(tmp_path: Path) -> None:
     host = machine(tmp_path, DGX_2)
     assert driver_matrix(host) is None
+    (tmp_path / "node/cmd").mkdir(exist_ok=True)
     (tmp_path / "node/cmd/nvidia-smi_topo_-m").write_text(matrix(ROWS, ["GPU0", "GPU1", "NIC0", "NIC1"], NICS))
     assert driver_matrix(host) == TOLD
 

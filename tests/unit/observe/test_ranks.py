@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
+from ansible_collections.railwright.rdma.plugins.module_utils.host.kernel_ring import Record
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.kernel_log import Log
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.ranks import (
     Wanted,
     choose_workers,
@@ -135,8 +137,9 @@ def test_sockets() -> None:
 
 
 def test_xids_since_the_job_began() -> None:
-    lines = "\n".join(f"[{second}.5] NVRM: Xid (PCI:0000:3b:00): 79, pid=10, name=python3" for second in (4, 6)) + "\n[7.0] usb 1-1: x"
-    assert xids(lines, 5) == ["NVRM: Xid (PCI:0000:3b:00): 79, pid=10, name=python3"]
+    lines = [Record(second, "NVRM: Xid (PCI:0000:3b:00): 79, pid=10, name=python3") for second in (4.5, 6.5)] + [Record(7.0, "usb 1-1: x")]
+    assert xids(Log("kmsg", None, True, lines), 5) == ["NVRM: Xid (PCI:0000:3b:00): 79, pid=10, name=python3"]
+    assert xids(Log("dmesg", None, True, lines), 5) == []
 
 
 def dump(*entries: dict[str, Any]) -> bytes:

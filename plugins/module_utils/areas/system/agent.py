@@ -116,6 +116,7 @@ CPUWeight=10
 MemoryMax=256M
 TasksMax=64
 StateDirectory=railwright/agent
+StateDirectoryMode=0700
 RuntimeDirectory=railwright/agent
 RuntimeDirectoryPreserve=yes
 ProtectSystem=strict
