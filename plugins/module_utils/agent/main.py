@@ -70,8 +70,9 @@ def remembered(host: Host, directory: str = DIRECTORY) -> Tuple[List[Dict[str, A
     said = json_object(host.read(DOCUMENT, STATE_LIMIT)) or {}
     said = said if said.get("boot") == moment.boot and isinstance(said.get("up"), (int, float)) else {}
     state = json_object(host.read("%s/%s" % (directory, STATE), STATE_LIMIT)) or {}
-    kept = {row["id"]: row for row in list(mapping(state.get("findings")).values()) or [
-        dict(row, cured=None) for row in rows(said.get("findings"))] if is_shown(row) and not row.get("cured")}
+    kept = {row["id"]: dict(row, cured=None, known=row.get("known"))
+            for row in list(mapping(state.get("findings")).values()) or rows(said.get("findings"))
+            if is_shown(row) and not row.get("cured")}
     records = [record for record in History(host, directory).records(moment) if record["kind"] != "down" or is_down(record)]
     return records, open_findings(kept) + [row for row in kept.values() if row.get("known")], said
 

@@ -14,7 +14,7 @@ from ..catalogue.health import FLAP_HOURS, FLAPS, QUIET_HOURS
 from ..checks.health import APPLY_SECONDS
 from ..formats.outside import json_object, mapping, rows
 from ..host.host import Host
-from ..host.kernel_ring import latest
+from ..host.kernel_ring import uptime
 from ..observe.kernel_log import AGENT, AGENT_LIMIT, TRUSTED, functions_of
 from ..rules.comparisons import VerdictSubject, verdict
 from .counters import DOWNS, Part, add, growth
@@ -59,7 +59,7 @@ class Agent:
         self._hour_before: Dict[str, Dict[str, int]] = _counts(kept.get("hour_before"))
         self._began, self._seen = _moment(kept.get("began")), _moment(kept.get("seen"))  # of that hour; when the last whole look was
         until = kept.get("until")
-        self._boot, self._until = str(kept.get("boot") or ""), min(float(until), latest(host)) if is_time(until) else 0.0
+        self._boot, self._until = str(kept.get("boot") or ""), min(float(until or 0.0), uptime(host)) if is_time(until) else 0.0
         self._downs: List[Dict[str, Any]] = [row for row in rows(kept.get("downs")) if is_down(row)]  # that count, of the last hours
         self._flaps: Dict[str, int] = _counts({"": kept.get("flaps")})[""]  # downs that count, by part
         # Serial number by interface, because a NIC does not report it each time.

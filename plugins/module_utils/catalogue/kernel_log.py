@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Lines of the kernel's log that tell of a fault, in the words of the drivers that write them; what each makes of a node.
 
-A pattern begins where the kernel's text begins: what a program can get into a line (its own name, up to 15 letters) stands further back.
+A pattern begins where the kernel's message begins. A program can begin one with its own name, of 15 bytes, as in "NAME[PID]: segfault": a
+pattern therefore needs more than 15 characters, of which none fits the text behind such a name.
 Sources: NVIDIA (Xid catalogue, Fabric Manager User Guide: SXid); the kernel's drivers/pci/pcie/aer.c, arch/x86/kernel/cpu/mce/core.c,
 mm/memory-failure.c, mm/oom_kill.c, drivers/edac/edac_mc.c, drivers/acpi/apei/ghes.c, kernel/hung_task.c, kernel/watchdog.c,
 fs/ext4/super.c, fs/xfs/xfs_fsops.c, fs/btrfs/messages.c, block/blk-core.c, drivers/nvme/host, net/sunrpc/clnt.c,
@@ -60,7 +61,7 @@ RULES: Tuple[LogRule, ...] = (
           "uncorrected error of the node's memory"),
     _rule("ghes", "node.machine_check", "fail", "event severity", r"\{[0-9]{1,10}\}\[Hardware Error\]: {1,2}event severity:"
           r" (?:fatal|recoverable)", "hardware error that the firmware could not correct"),
-    _rule("edac_ue", "node.memory", "fail", "EDAC ", "EDAC (?P<device>[A-Za-z0-9#_]{1,20}): [0-9]{1,9} UE ",
+    _rule("edac_ue", "node.memory", "fail", "EDAC ", r"EDAC (?P<device>[A-Za-z0-9#_]{1,20}): [0-9]{1,9} UE [^\[(/]{1,200}? on ",
           "uncorrected error of the node's memory"),
     _rule("oom", "node.oom", "warn", "ut of memory", r"(?:Memory cgroup out|Out) of memory(?: \([a-z_]{1,40}\))?: Kill(?:ed)? process"
           r" [0-9]{1,10} ", "the kernel killed a process for lack of memory"),

@@ -38,13 +38,13 @@ def read_ring(host: Host) -> List[Record]:
                             if int(priority) < _KERNEL])
 
 
-def latest(host: Host) -> float:
-    """Return the greatest stamp that a message may have now, in seconds since boot."""
-    uptime = _UPTIME.match(host.read("/proc/uptime", 256) or "")
-    return float("inf") if uptime is None else float(uptime.group()) * AHEAD + AHEAD_SECONDS
+def uptime(host: Host) -> float:
+    """Return the seconds since boot; infinity where the node does not tell."""
+    found = _UPTIME.match(host.read("/proc/uptime", 256) or "")
+    return float("inf") if found is None else float(found.group())
 
 
 def not_later(host: Host, records: List[Record]) -> List[Record]:
     """Drop messages with a stamp in the future: a reader of what is new would pass over everything until then."""
-    bound = latest(host) if records else 0.0
+    bound = uptime(host) * AHEAD + AHEAD_SECONDS if records else 0.0
     return [record for record in records if record.at <= bound]

@@ -15,7 +15,7 @@ from ..formats.outside import json_object, mapping, rows, whole
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import pci_address
 from ..host.host import Host
-from ..host.kernel_ring import LINE, Record, latest, not_later, read_ring
+from ..host.kernel_ring import LINE, Record, not_later, read_ring, uptime
 
 KMSG, JOURNALD, DMESG = "kmsg", "journal", "dmesg"
 TRUSTED = (KMSG, JOURNALD)
@@ -80,11 +80,11 @@ def newer_log(host: Host, log: Mapping[str, Any]) -> Dict[str, Any]:
     """Return ``log`` (of ``observe_log``) with the events since then. A log that could not be read stays as it is."""
     if not log.get("source"):
         return dict(log)
-    number, until = whole(log.get("number"), -1) or 0, min(log.get("until") or 0.0, latest(host))
+    number, until = whole(log.get("number"), -1) or 0, min(log.get("until") or 0.0, uptime(host))
     found = read_log(host) if log["source"] == DMESG or number < 0 else Log(KMSG, None, False, read_ring(host))
     records = [record for record in found.records if (record.number > number if min(record.number, number) >= 0 else record.at > until)]
     if not records:
-        return dict(log)
+        return dict(log, until=until)
     events = events_of(records, found.source in TRUSTED, known_functions(host, found.records), log["events"])
     return dict(log, events=events, until=records[-1].at, number=records[-1].number)
 

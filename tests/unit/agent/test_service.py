@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 from tests.fixtures.node_tree import kmsg
+from tests.lib import foreign
 
 from ansible_collections.railwright.rdma.plugins.module_utils.agent import service, status
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.findings import open_findings
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.main import event_text, remembered, say_known
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.kernel_log import functions_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from health_faults import FAULTS, Fault, log
 from profile_trees import Tree
@@ -331,3 +333,42 @@ def test_the_worst_is_said_first() -> None:
     rows = {name: {"id": name, "cured": None, "known": None, "status": word, "first": first}
             for name, word, first in (("a", "warn", 1), ("b", "fail", 3), ("c", "fail", 2))}
     assert [row["id"] for row in open_findings(rows)] == ["c", "b", "a"]
+
+
+def test_no_state_that_a_power_cut_or_a_hand_left_ends_the_agent(make: Callable[[str], Node]) -> None:
+    """Each value of state.json and of the status gone, and of four other types."""
+    node = make("ib8")
+    node.minute()
+    node.log(MCE)
+    node.minute()
+    path = "/var/lib/railwright/agent/state.json"
+    kept = {path: json.loads(node.host.read(path) or ""), status.DOCUMENT: json.loads(node.host.read(status.DOCUMENT) or "")}
+    assert kept[path]["findings"]
+    for place, document in kept.items():
+        for text in foreign.of_other_types(json.dumps(document)):
+            for other, good in kept.items():
+                node.tree.put(other, json.dumps(good))
+            node.tree.put(place, text)
+            event_text(node.host)
+            if place == path:
+                Agent(node.host, Settings("observe", {}, 3, "")).due(node.t)
+
+
+def test_the_history_is_root_s_alone(make: Callable[[str], Node]) -> None:
+    node = make("ib8")
+    node.minute()
+    node.log(MCE)
+    node.minute()
+    (file,) = (node.tree.root / "var/lib/railwright/agent").glob("*.log")
+    assert "Machine Check" in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_gpu_that_an_earlier_look_saw_stays_known(make: Callable[[str], Node]) -> None:
+    node = make("ib8")
+    node.minute()
+    gone = next(iter(functions_of(json.loads(node.host.read("/run/railwright/agent/last.json") or ""))))
+    (node.tree.root / "sys/bus/pci/devices" / gone).unlink()
+    node.minute(61)
+    node.minute(61)
+    assert gone in functions_of(json.loads(node.host.read("/run/railwright/agent/last.json") or ""))
