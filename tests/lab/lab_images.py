@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The images of the lab tests: GRUB, which boots by its boot loader, and that with what would take minutes to install at emulation speed.
 
-DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md) and, as packages that are not installed, a second
-kernel and its headers; KERNELS is that with most of the RDMA packages. FABRIC has the distribution's RDMA packages. None of them has a
-package source of its own: what a test installs comes from its own repository. CONTAINERS has FABRIC's packages, podman and docker. QOS
-has FABRIC's packages, lldpad and the stand-in NIC with DCB; DRIFT has nftables as well, and the distribution's package sources.
-SECURE_BOOT boots by UEFI, and has a module that DKMS has not built yet.
+DRIVERS has what DKMS needs, the stand-in PCI Express fabric (modules/README.md) and, as packages that are not installed, a second kernel
+and its headers; KERNELS is that with most of the RDMA packages. FABRIC has the distribution's RDMA packages. None of them has a package
+source of its own: what a test installs comes from its own repository. LOGGED is FABRIC with a stand-in that logs. CONTAINERS has FABRIC's
+packages, podman and docker. QOS has FABRIC's packages, lldpad and the stand-in NIC with DCB; DRIFT has nftables as well, and the
+distribution's package sources. SECURE_BOOT boots by UEFI, and has a module that DKMS has not built yet.
 """
 
 from __future__ import annotations
@@ -115,16 +115,16 @@ def _prepare() -> str:
     return _PREPARE.replace("FLAVOUR", SECOND_FLAVOUR).replace("NEEDED", _NEEDED).replace("SCRIPT\n", _POSTINST)
 
 
-_BUILD_DCB = """set -e
+_BUILD = """set -e
 chroot "$1" sh -eu <<'INSIDE'
 kernel=$(basename /lib/modules/*)
-make -s -C /lib/modules/$kernel/build M=/usr/src/lab_dcb modules
-install -D -m 644 /usr/src/lab_dcb/lab_dcb.ko /lib/modules/$kernel/extra/lab_dcb.ko
-rm -r /usr/src/lab_dcb
+make -s -C /lib/modules/$kernel/build M=/usr/src/MODULE modules
+install -D -m 644 /usr/src/MODULE/MODULE.ko /lib/modules/$kernel/extra/MODULE.ko
+rm -r /usr/src/MODULE
 depmod $kernel
-systemctl disable lldpad.service lldpad.socket
 INSIDE
 """
+_BUILD_DCB = _BUILD.replace("MODULE", "lab_dcb") + 'chroot "$1" systemctl disable lldpad.service lldpad.socket\n'
 
 
 def _sources(directory: str, module: str) -> dict[str, str]:
@@ -147,6 +147,13 @@ FABRIC: Recipe = replace(
     title="image of the fabric tests (GRUB, RDMA packages)",
     packages=(*GRUB.packages, "python3-apt", *RDMA),
     finish=GRUB.finish + _NO_SOURCES,
+)
+LOGGED: Recipe = replace(
+    FABRIC,
+    title="image of the health tests (the fabric tests', a stand-in that logs as the kernel)",
+    packages=(*FABRIC.packages, "gcc", "make", "linux-headers-amd64"),
+    files={**FABRIC.files, **_sources("log", "lab_log")},
+    finish=_BUILD.replace("MODULE", "lab_log") + FABRIC.finish,
 )
 # A compiler, as job users have one; MPI and its headers are for `apply` to bring, from the distribution's servers.
 MPI: Recipe = replace(

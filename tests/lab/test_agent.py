@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from lab_images import FABRIC
+from lab_images import LOGGED
 from lab_machine import Machine, plain_playbook
 from railwright import lab
 
-RECIPE = FABRIC
+RECIPE = LOGGED
 HARDWARE = lab.Hardware()
 SITE: dict[str, Any] = {
     "rdma_fabric": "roce", "rdma_mtu": 1500, "rdma_stack": "soft_roce", "agent_mode": "observe",
@@ -29,7 +29,7 @@ ONCE = f"{RUN} look || {{ {RUN} whole && {RUN} look; }}"
 RAIL = ("modprobe rdma_rxe; ip link add r0 type veth peer name r1; ip link set r0 up; ip link set r1 up; "
         "rdma link add rxe0 type rxe netdev r0")
 FLAP = "for flap in 1 2 3; do ip link set r1 down; sleep 1; ip link set r1 up; sleep 1; done"
-XID = "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+XID = "NVRM: Xid (PCI:0000:00:01): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 MCE = "mce: [Hardware Error]: CPU 0: Machine Check Exception: 5 Bank 7: be00000000800400"
 
 
@@ -79,7 +79,7 @@ def test_real_flaps_are_counted_and_three_refuse(node: Machine) -> None:
 
 def test_what_the_kernel_logs_is_found_and_said_once(node: Machine) -> None:
     for line in (XID, XID, MCE):
-        node.sh(f'printf "<3>%s\\n" "{line}" > /dev/kmsg')
+        node.run("sh", "-euc", 'modprobe lab_log; printf %s "$1" > /sys/module/lab_log/parameters/line', "sh", line)
     look(node)
     document = look(node)
     assert checks(document) == {"port.flaps", "gpu.xid", "node.machine_check"}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A machine's health as `check HOST` and `bundle HOST` see it over ssh: quiet, then with what a real kernel logs and a real disk lacks.
 
-The kernel really kills for lack of memory, and the disk is really full. Lines of hardware that a lab has not are written to /dev/kmsg in
-the drivers' words; the kernel gives them time and order.
+The kernel really kills for lack of memory, and the disk is really full. Messages of hardware that a lab has not are printed by a stand-in
+of a kernel module in the drivers' words; the kernel gives them facility, time and order. What root itself writes to /dev/kmsg is a
+program's word, and is judged by nobody.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from typing import Any
 
 import pytest
 
-from lab_images import FABRIC
+from lab_images import LOGGED as IMAGE
 from lab_machine import RUN_SECONDS, Machine
 from railwright import lab
 
-RECIPE = FABRIC
+RECIPE = IMAGE
 HARDWARE = lab.Hardware()
 Found = dict[str, str]  # status by check, of what does not pass
 Ask = Callable[..., dict[str, Any]]
 LOGGED = {
-    "NVRM: Xid (PCI:0000:65:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.": ("gpu.xid", "fail"),
-    "NVRM: Xid (PCI:0000:66:00): 48, pid=4711, name=python3, An uncorrectable double bit error (DBE)": ("gpu.xid", "fail"),
-    "NVRM: Xid (PCI:0000:67:00): 94, pid=4711, name=python3, Contained: SM (0x1). RST: No, D-RST: No": ("gpu.xid", "warn"),
+    "NVRM: Xid (PCI:0000:00:01): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.": ("gpu.xid", "fail"),
+    "NVRM: Xid (PCI:0000:00:02): 48, pid=4711, name=python3, An uncorrectable double bit error (DBE)": ("gpu.xid", "fail"),
+    "NVRM: Xid (PCI:0000:00:03): 94, pid=4711, name=python3, Contained: SM (0x1). RST: No, D-RST: No": ("gpu.xid", "warn"),
     "mce: [Hardware Error]: CPU 0: Machine Check Exception: 5 Bank 7: be00000000800400": ("node.machine_check", "fail"),
     "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0_Chan#1_DIMM#0": ("node.memory", "fail"),
     "INFO: task python3:4711 blocked for more than 120 seconds.": ("node.hung", "warn"),
@@ -114,4 +115,7 @@ def test_what_the_kernel_logs_is_named(machine: Machine, ask: Ask, quiet: set[tu
     machine.sh("systemd-run --wait --quiet -p MemoryMax=24M -p MemorySwapMax=0 python3 -c 'bytearray(200 << 20)' || true")
     for line in LOGGED:
         machine.sh(f'printf "<3>%s\\n" "{line}" > /dev/kmsg')
+    assert not_passed(ask("check", "gpu1", "-f", "json")) - quiet == {("node.oom", "warn")}, "a program wrote them"
+    for line in LOGGED:
+        machine.run("sh", "-euc", 'modprobe lab_log; printf %s "$1" > /sys/module/lab_log/parameters/line', "sh", line)
     assert not_passed(ask("check", "gpu1", "-f", "json")) - quiet == {*LOGGED.values(), ("node.oom", "warn")}
