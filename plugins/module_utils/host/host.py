@@ -68,10 +68,8 @@ class Host(Writer):
     live = True
 
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Optional[bytes]:
-        """The first ``limit`` bytes of a file, or None when it is absent or unreadable (EINVAL of sysfs too).
-
-        What sysfs gives an ordinary user is shorter, not an error: 64 bytes of PCI configuration space.
-        """
+        """Return the first ``limit`` bytes of a file, or None when it is absent or unreadable (EINVAL of sysfs too). An ordinary user gets
+        less from sysfs, not an error: 64 bytes of PCI configuration space."""
         try:
             fd = os.open(self.path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except (OSError, ValueError):
@@ -80,7 +78,7 @@ class Host(Writer):
             chunks: List[bytes] = []
             left = limit
             if not self.live and not stat.S_ISREG(os.fstat(fd).st_mode):
-                return None  # a device in a directory that somebody hands over is this machine's, not the captured node's
+                return None  # a device in a captured tree is this machine's
             piece = max(65536, os.fstat(fd).st_size)  # a file in one piece: joining many takes twice the memory
             while left > 0:
                 try:
@@ -88,11 +86,9 @@ class Host(Writer):
                 except BrokenPipeError:  # /dev/kmsg: the kernel has overwritten records that were next
                     continue
                 except BlockingIOError:  # a device that has no more to read now
-                    break
-                if not chunk:
-                    break
+                    chunk = b""
                 chunks.append(chunk)
-                left -= len(chunk)
+                left = left - len(chunk) if chunk else 0
             return b"".join(chunks)
         except OSError:
             return None
