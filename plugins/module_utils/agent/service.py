@@ -185,7 +185,7 @@ class Agent:
     def _events(self) -> List[Dict[str, Any]]:
         """Return the events of the kernel's log since boot that are evidence."""
         log = mapping(mapping(self._last["facts"].get("health")).get("log"))
-        return [event for event in log.get("events") or [] if event["listed"]] if log.get("source") in TRUSTED else []
+        return [event for event in log.get("events") or [] if event.get("listed")] if log.get("source") in TRUSTED else []
 
     def _own(self, moment: Moment) -> bool:
         """Links may go and come in the half hour after boot, and around an apply of ours."""
