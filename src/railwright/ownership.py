@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from railwright.exitcodes import InputError
-from railwright.writing import MAX_LINKS
+from railwright.writing import MAX_LINKS, xdg
 
 HOLD = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -21,8 +21,7 @@ def fault(path: Path, state: os.stat_result) -> str:
         owner = pwd.getpwuid(state.st_uid).pw_name
     except KeyError:
         owner = f"uid {state.st_uid}"
-    mode = stat.S_IMODE(state.st_mode)
-    ours = state.st_uid == os.geteuid()
+    mode, ours = stat.S_IMODE(state.st_mode), state.st_uid == os.geteuid()
     if stat.S_ISLNK(state.st_mode):
         return "" if ours or state.st_uid == 0 else f"{path} is a link of another user (owner {owner}); remove it"
     about = f"(owner {owner}, mode {mode:04o})"
@@ -32,6 +31,17 @@ def fault(path: Path, state: os.stat_result) -> str:
         return ""
     fix = f"fix it: chmod go-w {shlex.quote(str(path))}" if ours and not mode & stat.S_ISVTX else "use a directory of your own"
     return f"{path} is writable by others {about}; {fix}"
+
+
+def state_directory(*names: str) -> Path:
+    """Return a directory of ours below the state home. Raises InputError if another user could have put something in it."""
+    path = xdg("XDG_STATE_HOME", ".local/state")
+    for name in ("railwright", *names):
+        path /= name
+        with suppress(FileNotFoundError):
+            if why := fault(path, path.lstat()) or fault(path, path.stat()):
+                raise InputError(f"{why}; or set XDG_STATE_HOME to another directory", path)
+    return path
 
 
 def open_checked(path: Path) -> tuple[int, str]:

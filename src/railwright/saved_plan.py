@@ -20,7 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from railwright import __version__
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
-from railwright.inventories import Inventories
+from railwright.inventories import Inventories, stored_text
 from railwright.inventory_content import Content, content_of
 from railwright.ownership import open_checked
 from railwright.writing import write_atomic
@@ -51,7 +51,7 @@ def write_plan(
                "notes": host.notes, "wire": host.wire, "wish": wishes.get(name, "")}
         for name, host in sorted(outcome.hosts.items())
     }  # fmt: skip
-    document = {"kind": KIND, "schema": SCHEMA, "railwright": __version__, "inventory": [str(part) for part in inventory],
+    document = {"kind": KIND, "schema": SCHEMA, "railwright": __version__, "inventory": [stored_text(part) for part in inventory],
                 "areas": list(areas), "batches": list(batches), "created": created, "nodes": nodes,
                 "files": files}  # fmt: skip
     write_atomic(path, json.dumps(document | {"sha256": digest(document)}, indent=1) + "\n")
