@@ -49,12 +49,11 @@ def content_of(inventory: Inventories, *, trusted: bool = False) -> Content:
             _add(found, f"{number}/{'' if part == path else part.name}", part, (), trusted=trusted)
     config = UserConfig.find(os.environ, Path.cwd())
     if config.path is not None:
-        configured = Content(found.hash)
-        _add(configured, "ansible.cfg", config.path, (), trusted=trusted)
-        configured.files.clear()
+        _add(found, "ansible.cfg", config.path, (), trusted=trusted)
+        number = len(found.files)
         for key, path in config.plugins():
-            _add(configured, key, path, (), trusted=trusted)
-        found.plugins = configured.files
+            _add(found, key, path, (), trusted=trusted)
+        found.plugins, found.files = found.files[number:], found.files[: number - 1]
     return found
 
 
@@ -70,7 +69,7 @@ def _add(found: Content, name: str, path: Path, above: tuple[tuple[int, int], ..
             if key in above:
                 raise InputError(f"{path}: is a link to a directory above it; allowed: an inventory without such links", path)
             for entry in sorted(path.iterdir()):  # by its path: where it counts, nobody else can rename anything on it
-                if not LEFT_OUT.fullmatch(entry.name):
+                if "_vars/" in f"{name}/" or not LEFT_OUT.fullmatch(entry.name):  # a host may be called .x
                     _add(found, f"{name}/{entry.name}", entry, (*above, key), trusted=trusted)
             return
         executable = bool(state.st_mode & 0o111)

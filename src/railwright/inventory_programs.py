@@ -16,6 +16,9 @@ from railwright.inventory_yaml import LOADER, items, may_be_deep, written
 LOOKUPS = frozenset(("lookup", "query", "q"))  # how a template reaches one; Ansible's own filters and tests run nothing
 REACHES = re.compile(r"ansible_(connection|\w+_(args|executable))")  # variables that say what is started to reach a node
 PLAIN = ("ssh", "smart")
+OUT = "../"  # in the name of a host or a group: its variables are read from there
+OUTSIDE = "a path that leads out of the inventory"
+NO_QUOTES = str.maketrans("", "", "\"'\\")
 
 
 def programs(content: Content) -> Iterator[str]:
@@ -38,7 +41,7 @@ def _programs(text: str) -> Iterator[str]:
         yield "an inventory plugin"
     yield from _in_yaml(top)
     for number, line in enumerate(text.split("\n"), 1):
-        if "=" in line:
+        if "=" in line or OUT in line.translate(NO_QUOTES):
             yield from (f"line {number}: {what}" for what in _in_line(line.strip()))
 
 
@@ -56,6 +59,8 @@ def _in_yaml(top: Any) -> Iterator[str]:
         elif isinstance(node, yaml.MappingNode):
             for key, value in node.value:
                 pending += key, value
+                if OUT in str(key.value):
+                    yield f"line {key.start_mark.line + 1}: {OUTSIDE}"
                 if REACHES.fullmatch(str(key.value)) and value.value not in PLAIN:
                     yield f"line {key.start_mark.line + 1}: {key.value}"
 
@@ -65,6 +70,8 @@ def _in_line(line: str) -> Iterator[str]:
     words = [line]
     with suppress(ValueError):
         words += shlex.split(line, comments=True)
+    if OUT in (line if line.startswith("[") else words[1] if words[1:] else line):
+        yield OUTSIDE
     for word in words:
         key, _equals, value = (part.strip() for part in word.partition("="))
         if REACHES.fullmatch(key) and value not in PLAIN:

@@ -17,18 +17,17 @@ HOLD = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def fault(path: Path, state: os.stat_result) -> str:
     """Return why users other than we and root could have put this there, and what to do; empty if they could not."""
+    mode, ours, link = stat.S_IMODE(state.st_mode), state.st_uid == os.geteuid(), stat.S_ISLNK(state.st_mode)
+    theirs = not ours and state.st_uid != 0
+    if not theirs and (link or not mode & 0o022):
+        return ""
     try:
         owner = pwd.getpwuid(state.st_uid).pw_name
     except KeyError:
         owner = f"uid {state.st_uid}"
-    mode, ours = stat.S_IMODE(state.st_mode), state.st_uid == os.geteuid()
-    if stat.S_ISLNK(state.st_mode):
-        return "" if ours or state.st_uid == 0 else f"{path} is a link of another user (owner {owner}); remove it"
     about = f"(owner {owner}, mode {mode:04o})"
-    if not ours and state.st_uid != 0:
-        return f"{path} belongs to another user {about}; use a copy of your own"
-    if not mode & 0o022:
-        return ""
+    if theirs:
+        return f"{path} {'is a link of' if link else 'belongs to'} another user {about}; remove it, or use your own"
     fix = f"fix it: chmod go-w {shlex.quote(str(path))}" if ours and not mode & stat.S_ISVTX else "use a directory of your own"
     return f"{path} is writable by others {about}; {fix}"
 

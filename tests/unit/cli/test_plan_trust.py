@@ -93,7 +93,7 @@ def saved(call: Call) -> Path:
     return Path("friday.plan")
 
 
-def test_a_plan_of_another_user_runs_nothing_of_the_inventory_that_it_names(home: Path, call: Call, stranger: int) -> None:
+def test_a_plan_of_another_user_runs_nothing_on_the_controller(home: Path, call: Call, stranger: int) -> None:
     mark = executable(home / "evil.sh")
     file = forged(home / "friday.plan", str(home / "evil.sh"))
     file.chmod(0o666)
@@ -203,12 +203,17 @@ def test_what_the_inventory_runs_here_is_named_and_asked_for(home: Path, call: C
         ("hosts.yml", "x: " + "[" * 200, ["values nested too deeply to be read"]),
         ("hosts.yml", "rdma:\n  vars:\n    ansible_ssh_executable: x\n    ansible_connection: ssh\n", ["line 3: ansible_ssh_executable"]),
         ("hosts.yml", "rdma:\n  vars:\n    a: '{{ x | default(1) }} of a lookup'\n    b: !vault |\n      $ANSIBLE_VAULT\n      61\n", []),
+        ("hosts", '[rdma]\n."."/../tmp/x\n[../x:vars]\ny=z\n', ["line 2: a path that leads out of the inventory",
+                                                                   "line 3: a path that leads out of the inventory"]),
+        ("hosts.yml", 'rdma:\n  hosts:\n    "..\\x2f..\\x2ftmp/x": {a: ../b}\n', ["line 3: a path that leads out of the inventory"]),
+        ("host_vars/.x.yml", "rdma_mtu: '{{ q(1) }}'\n", ["line 1: a lookup"]),
         ("hosts", "[rdma]\nn[1:4] ansible_host=10.0.0.1 x='{{ y }}' # lookup\n", []),
     ],
 )  # fmt: skip
 def test_a_program_is_found_in_every_form_that_ansible_reads(home: Path, name: str, text: str, named: list[str]) -> None:
     (home / "site/hosts.yml").unlink()
     path = Path("site") / name
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     found = {line.removeprefix(f"{path}: ") for line in programs(content_of(SITE))}
     assert found == set(named)
