@@ -55,7 +55,7 @@ def read(path: Path) -> str:
 def compose(path: Path, text: str) -> yaml.Node | None:
     """The YAML tree of a file. Raises InputError for what is not YAML and for what no inventory can mean."""
     try:
-        if _may_be_deep(text):
+        if may_be_deep(text):
             _check_depth(path, text)
         node = yaml.compose(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
@@ -73,7 +73,7 @@ def compose(path: Path, text: str) -> yaml.Node | None:
     return node
 
 
-def _may_be_deep(text: str) -> bool:
+def may_be_deep(text: str) -> bool:
     """Whether brackets or blanks before a line are enough for it; those in a text count too."""
     depth = 0
     for bracket in BRACKET.finditer(text):

@@ -12,8 +12,9 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json
 from railwright.exitcodes import CommandError, InputError
 from railwright.inventories import Given
+from railwright.ownership import state_directory
 from railwright.runs import site_name
-from railwright.writing import make_directories, sync_directory, xdg
+from railwright.writing import make_directories, sync_directory
 
 SCHEMA = 1
 Record = dict[str, Any]
@@ -42,7 +43,7 @@ class Lines:
 
 
 def directory(name: str) -> Path:
-    return xdg("XDG_STATE_HOME", ".local/state") / "railwright" / name
+    return state_directory(name)
 
 
 def place_of(name: str, inventory: Given, run: str) -> Path:

@@ -204,6 +204,8 @@ def _run(
     private: Path, playbook: str, inventory: Given, limit: str | None, extra_vars: dict[str, Any], collector: Collector, stop: Stop,
 ) -> str:  # fmt: skip
     private.chmod(0o700)
+    environment = ansible_environment(os.environ, Path.cwd())
+    _expect_utf8(inventory, {**os.environ, **environment})
     runner = init_runner(
         private_data_dir=str(private),
         project_dir=str(Path.cwd()),  # relative paths in the inventory mean what they mean to ansible-playbook
@@ -212,7 +214,7 @@ def _run(
         limit=limit,
         cmdline=shlex.join(given.arguments()) or None,
         extravars=extra_vars,  # after those of the command line, so these win
-        envvars=ansible_environment(os.environ, Path.cwd()),
+        envvars=environment,
         settings={"suppress_output_file": True, "pexpect_timeout": POLL_SECONDS},
         fact_cache_type="",  # the operator's own cache, if any
         quiet=True,
@@ -226,6 +228,17 @@ def _run(
     runner.config.expect_passwords = {**answers(), **runner.config.expect_passwords}
     runner.run()
     return str(runner.status)
+
+
+def _expect_utf8(inventory: Given, environment: Mapping[str, str]) -> None:
+    """ansible-runner encodes and stores in strict UTF-8 what it starts. Raises InputError without a value, which may be a secret."""
+    texts = {str(path): str(path) for path in inventories(inventory)} | {"the working directory": str(Path.cwd())}
+    texts |= {f"variable {name} of the environment": name + value for name, value in environment.items()}
+    for what, text in (texts | {"an option's value": " ".join(given.arguments())}).items():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{what} is not UTF-8, and ansible-runner takes nothing else; rename or unset it") from error
 
 
 def answers() -> dict[re.Pattern[str], str]:

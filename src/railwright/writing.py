@@ -59,13 +59,13 @@ def write_output(path: Path, text: str, option: str = "-o") -> None:
 
 
 def make_directories(path: Path, mode: int = 0o777) -> None:
-    """A directory and those above it, on the disk when this returns; the umask counts, and ``mode`` only for the last one."""
+    """A directory and those above it that are missing, on the disk when this returns; the umask counts, too."""
     missing: list[Path] = []
     while not (path.exists() if missing else path.is_dir()):  # what is there and is none is mkdir's to name
         missing.append(path)
         path = path.parent
     for directory in reversed(missing):
-        directory.mkdir(mode if directory == missing[0] else 0o777, exist_ok=True)
+        directory.mkdir(mode, exist_ok=True)
         sync_directory(directory.parent)
 
 

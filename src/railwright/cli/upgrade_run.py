@@ -18,7 +18,7 @@ from railwright.cli.session import Conclusion, Session, complete, echo, findings
 from railwright.cli.upgrade import show_inspection, show_upgrade
 from railwright.events import Echo, Listener, RunOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
-from railwright.inventories import Given, Inventories, quoted
+from railwright.inventories import Given, Inventories, quoted, stored_text
 from railwright.inventory import GROUP, Inventory
 from railwright.limits import settled
 from railwright.progress import elapsed_text, shown
@@ -168,7 +168,7 @@ def begin(request: Request) -> ExitCode:
         _refuse_second(session.inventory, request)
         names = ordered(list(site.inventory.hosts), site.site.rules)
         head = {
-            "inventory": site_path(session.inventory), "limit": request.limit, "release": release.name, "file": str(release.path),
+            "inventory": site_path(session.inventory), "limit": request.limit, "release": release.name, "file": stored_text(release.path),
             "sha256": release.sha256, "pins": release.pins, "lines": release.lines, "consent": request.consent,
             "asked": list(request.batches), "take_over": request.take_over, "nodes": names, "railwright": __version__,
         }  # fmt: skip
