@@ -58,6 +58,37 @@ class Snapshot(NamedTuple):
     attributes: Optional[Attributes] = ()
 
 
+def is_own(state: os.stat_result, *, alone: bool = True) -> bool:
+    """Whether it is a regular file of this user with one name, which (``alone``) nobody else may write."""
+    return (stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid() and state.st_nlink == 1
+            and not (alone and state.st_mode & 0o022))
+
+
+def open_own(full: str, flags: int, mode: int = 0o600, *, renew: bool = False) -> int:
+    """Open or create a regular file of this user; return its descriptor. Raise OSError for a link, a file with a second name, and a
+    file of another user: such a file is never written to. ``renew`` removes it, and one that others may write, and creates the file.
+
+    In a directory that others may write to, any of these may be a trap.
+    """
+    plain = flags & ~os.O_TRUNC | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    fd = None
+    try:
+        fd = os.open(full, plain, mode)
+    except OSError as error:
+        if not renew or error.errno not in (errno.ELOOP, errno.ENXIO, errno.EACCES):  # a link; a pipe; fs.protected_regular
+            raise
+    if fd is not None:
+        if is_own(os.fstat(fd), alone=renew):
+            if flags & os.O_TRUNC:
+                os.ftruncate(fd, 0)
+            return fd
+        os.close(fd)
+    if not renew:
+        raise OSError(errno.EPERM, "is a link, has a second name, or is not a regular file of this user; remove it", full)
+    os.unlink(full)
+    return os.open(full, plain | os.O_EXCL, mode)
+
+
 class Writer:
     """Changes files of a node. ``Host`` adds reading and running."""
 
@@ -256,7 +287,7 @@ class Writer:
         """One more line, on the disk when this returns. What a power cut left of the last one keeps a line of its own. Raises OSError."""
         full = self.path(path)
         self._make(os.path.dirname(full))
-        fd = os.open(full, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        fd = open_own(full, os.O_RDWR | os.O_APPEND, mode)
         try:
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from railwright import writing
+from railwright import journal, writing
 from railwright.init import files, write_inventory
 from railwright.lab import state
+from railwright.upgrade.journal import locked
 from railwright.writing import make_directories, write_atomic
 
 STRANGER = 4711
@@ -197,3 +198,17 @@ def test_a_directory_and_a_socket_are_no_place_to_write(tmp_path: Path) -> None:
             with pytest.raises(OSError, match=r"Is a directory|No such device"):
                 write_atomic(tmp_path / name, "text")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["directory", "socket"]
+
+
+@pytest.mark.parametrize("way", ["go on", "lock of an upgrade", "lock of a lab"])
+def test_a_journal_and_a_lock_are_no_link(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim, trap = tmp_path / "victim", tmp_path / "trap"
+    victim.write_text("mine")
+    trap.symlink_to(victim)
+    monkeypatch.setattr("railwright.upgrade.journal.lock_path", lambda _inventory: trap)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    held = {"go on": lambda: journal.go_on(trap, 0), "lock of an upgrade": lambda: locked(tmp_path, "r1").__enter__(),
+            "lock of a lab": lambda: state.locked(trap).__enter__()}[way]  # fmt: skip
+    with pytest.raises(OSError, match="symbolic"):
+        held()
+    assert victim.read_text() == "mine"
