@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import open_own
 from railwright.exitcodes import InputError
@@ -47,7 +47,7 @@ def write_atomic(path: Path, content: str | bytes, mode: int = 0o600) -> None:
     sync_directory(target.parent)
 
 
-def own_file(path: Path) -> BinaryIO:
+def own_file(path: Path) -> io.BufferedRandom:
     """Open a file of ours for reading and writing. A link, or a file of another user or that others may write, is replaced by a new one."""
     return io.BufferedRandom(io.FileIO(path, "r+", opener=partial(open_own, renew=True)))
 

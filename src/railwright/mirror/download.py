@@ -15,8 +15,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
+from io import BufferedRandom
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 from urllib import request
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
@@ -66,7 +67,7 @@ def _opener(begin: int) -> request.OpenerDirector:
     return opener
 
 
-def download(url: str, target: Path, limits: Limits, *, pinned: bool) -> tuple[BinaryIO, bool]:
+def download(url: str, target: Path, limits: Limits, *, pinned: bool) -> tuple[BufferedRandom, bool]:
     """Return the finished part, open (its ``name`` is its path), and whether an earlier part was continued. ``pinned``: a digest tells
     afterwards whether it is right.
 
@@ -112,7 +113,7 @@ def _largest(target: Path) -> tuple[int, Path | None]:
     return max(((state.st_size, path) for state, path in states if is_own(state)), default=(0, None))
 
 
-def _attempt(url: str, target: Path, limits: Limits, *, pinned: bool) -> BinaryIO:
+def _attempt(url: str, target: Path, limits: Limits, *, pinned: bool) -> BufferedRandom:
     """One connection. What is asked for begins one byte early: of a part that is whole already a server has nothing more to give."""
     size, found = _largest(target)
     begin = max(size - 1, 0)
@@ -139,7 +140,7 @@ def _attempt(url: str, target: Path, limits: Limits, *, pinned: bool) -> BinaryI
     return stream
 
 
-def _write(answer: Any, stream: BinaryIO, begin: int, most: int) -> int:
+def _write(answer: Any, stream: BufferedRandom, begin: int, most: int) -> int:
     """The size at the end."""
     if stream.seek(0, os.SEEK_END) < begin:
         raise ConnectionError("the part that was to be continued was replaced")

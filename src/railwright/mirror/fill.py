@@ -11,8 +11,9 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import mirror_path
@@ -139,7 +140,7 @@ def _word(row: Row) -> str:
     return f"no sum is known: recorded in {MANIFEST}; nodes refuse it until the inventory pins it"
 
 
-def _judged(stream: BinaryIO, row: Row, recorded: str | None) -> tuple[str | None, str]:
+def _judged(stream: BufferedReader | BufferedRandom, row: Row, recorded: str | None) -> tuple[str | None, str]:
     """What is wrong with a file, or None; and its sha256."""
     stream.seek(0)
     sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
@@ -170,7 +171,7 @@ def _fetched(target: Path, row: Row, limits: Limits) -> str:
             raise Refused(f"{wrong}; it was removed")
 
 
-def publish(part: BinaryIO, target: Path) -> None:
+def publish(part: BufferedRandom, target: Path) -> None:
     """Give the file that was written and judged its name. Raises Refused where another file has taken the part's name meanwhile."""
     os.fchmod(part.fileno(), usual_mode())
     os.fsync(part.fileno())
