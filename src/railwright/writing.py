@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host.write import open_own
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import named_errors, open_own
 from railwright.exitcodes import InputError
 
 MAX_LINKS = 40  # as the kernel
@@ -35,7 +35,7 @@ def write_atomic(path: Path, content: str | bytes, mode: int = 0o600) -> None:
     descriptor, name = tempfile.mkstemp(prefix=".railwright-", dir=target.parent)  # new, no link, and known to nobody before
     beside = Path(name)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with named_errors(str(target)), os.fdopen(descriptor, "wb") as stream:
             os.fchmod(stream.fileno(), mode)  # whatever the umask is
             stream.write(data)
             stream.flush()

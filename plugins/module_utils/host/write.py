@@ -27,8 +27,19 @@ PREFIX = ".railwright-"
 TEMPORARY = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")  # as mkstemp calls them
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 OUTPUT_LIMIT = 16 * 1024 * 1024  # bytes of one stream of a command: some hundred times what we ask for
 CUT = 125
+
+
+@contextlib.contextmanager
+def named_errors(full: str) -> Iterator[None]:
+    """Raise what the file system refuses with the name of the file: write(2) and fsync(2) have none. A full one says what to do."""
+    try:
+        yield
+    except OSError as error:
+        hint = "; free space on its file system: df -h %s" % (os.path.dirname(full) or ".") if error.errno in FULL else ""
+        raise OSError(error.errno, "%s%s" % (error.strerror, hint), full) from error
 
 
 class Result(NamedTuple):
@@ -188,7 +199,7 @@ class Writer:
         made = self._make(directory)
         fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
         try:
-            with os.fdopen(fd, "wb") as stream:
+            with named_errors(full), os.fdopen(fd, "wb") as stream:
                 stream.write(content)
                 stream.flush()
                 labelled = self._like(stream.fileno(), full, owner, attributes)
@@ -288,15 +299,13 @@ class Writer:
         full = self.path(path)
         self._make(os.path.dirname(full))
         fd = open_own(full, os.O_RDWR | os.O_APPEND, mode)
-        try:
+        with named_errors(full), os.fdopen(fd, "rb+", 0) as stream:
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
             data = (b"\n" if torn else b"") + line.encode("utf-8") + b"\n"
-            if os.write(fd, data) != len(data):
-                raise OSError(errno.ENOSPC, "was written in part", path)
+            if stream.write(data) != len(data):
+                raise OSError(errno.ENOSPC, "was written in part")
             os.fdatasync(fd)
-        finally:
-            os.close(fd)
 
     def set_value(self, path: str, value: str) -> None:
         """Write a kernel attribute in place. Raises OSError with the kernel's answer."""

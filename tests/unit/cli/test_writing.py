@@ -4,6 +4,8 @@
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -125,6 +127,31 @@ def test_a_new_inventory_has_the_mode_that_its_operator_wants(tmp_path: Path, um
     finally:
         os.umask(before)
     assert {path.stat().st_mode & 0o777 for path in written} == {mode}
+
+
+FULL_DISK = """
+import sys
+from pathlib import Path
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from railwright.writing import write_atomic
+path = sys.argv[1] + "/file"
+for write in (lambda: write_atomic(Path(path), "x" * 200_000), lambda: Host().write(path, "x" * 200_000),
+              lambda: Host().append(path, "x" * 200_000)):
+    try:
+        write()
+    except OSError as error:
+        print(f"{error.errno} {error.filename}: {error.strerror}")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a file system of its own")
+def test_a_full_disk_names_the_file_and_what_to_do(tmp_path: Path) -> None:
+    script = 'mount -t tmpfs -o size=64k tmpfs "$1" && "$2" -c "$3" "$1"'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path), sys.executable, FULL_DISK],
+                          capture_output=True, text=True, check=True, timeout=120)
+    why = f"28 {tmp_path}/file: No space left on device; free space on its file system: df -h {tmp_path}"
+    assert done.stdout.split("\n")[:2] == [why, why]
+    assert done.stdout.split("\n")[2].startswith(f"28 {tmp_path}/file: ")
 
 
 def test_a_failed_write_leaves_the_old_text_and_no_debris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
