@@ -128,7 +128,7 @@ def test_other_peoples_values_stay_and_ours_leave(path: str) -> None:
     assert fit({**entry, "text": left})["text"] == left, "what is fit already stays as it is"
 
 
-def test_a_name_that_only_looks_like_ours_leaves_its_value_on_the_controller() -> None:
+def test_a_name_that_only_looks_like_ours_leaves_no_value() -> None:
     """The node has no table of NCCL's variables: what it sends is in the controller's memory alone."""
     for path in ("/etc/nccl.conf", "/proc/1/environ", f"/cmd/{recording_name(SHOW)}", f"/cmd/{recording_name((*LOGIN, *SHELLS[0][1]))}"):
         left = fit({"path": path, "kind": "file", "text": f"NCCL_SITE_DB={W}\nNCCL_IB_TC=106\nUCX_SITE={W}\n"})["text"]
