@@ -16,6 +16,7 @@ from .spec.schema import BY_NAME
 
 Drain = dict[str, Any]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+ASKED = "__railwright_drains"  # an extra variable: what the scheduler said to the controller, by host, just before this run
 SHOWN = 5  # holders of a node in one message
 # What a reason may hold: nothing that Ansible, Slurm's scontrol or a shell reads as more than text.
 ODD = re.compile(r"[^A-Za-z0-9 ._:;,/()+-]")

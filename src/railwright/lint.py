@@ -92,7 +92,7 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
     return found
 
 
-OF_REGION = ("region_worker", "region_python", "region_patience")
+OF_REGION = ("region_worker", "region_asks_scheduler", "region_python", "region_patience")
 
 
 def region_findings(
@@ -125,7 +125,7 @@ def reached_by_worker(
         found.append(Finding(host, "ansible_connection", values["ansible_connection"], said, "ssh for a node of a region", "error"))
     asked = spec["upgrade_scheduler_host"]
     elsewhere = asked in managed and (asked not in specs or specs[asked]["region"] != spec["region"])
-    if spec["upgrade_scheduler"] != "none" and (asked == CONTROLLER or elsewhere):
+    if spec["upgrade_scheduler"] != "none" and (elsewhere or (asked == CONTROLLER and spec["region_asks_scheduler"])):
         said = "is no node of this region" if elsewhere else "is the worker for a node of a region, not the controller"
         found.append(Finding(host, "upgrade_scheduler_host", asked, said, "a host that the region's worker reaches by ssh", "error"))
     return found

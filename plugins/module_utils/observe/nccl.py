@@ -16,6 +16,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 from ..formats import sysfs_values
 from ..formats.nccl_conf import conf_lines, conf_variables
 from ..formats.outside import is_digits
+from ..formats.secrets import fit_value
 from ..host.host import CUT, Host
 from .nics import ancestors
 from .processes import boot_time, start_time
@@ -51,7 +52,7 @@ def _conf(text: Optional[str]) -> Optional[Dict[str, Any]]:
     taken = conf_variables(text)
     wrong = {line.number for line in conf_lines(text) if not _VARIABLE.match(line.name) or not _is_plain(line.value) or line.returned}
     return {
-        "variables": {name: value for name, value in taken.items() if _VARIABLE.match(name) and _is_plain(value)},
+        "variables": {name: fit_value(name, value) for name, value in taken.items() if _VARIABLE.match(name) and _is_plain(value)},
         "malformed_lines": sorted(wrong),
     }
 
@@ -68,7 +69,7 @@ def _profiles(host: Host) -> Dict[str, Dict[str, str]]:
             continue
         matches = [_EXPORT.match(line.strip()) for line in (host.read(PROFILE_D + "/" + name) or "").splitlines()]
         pairs = [(match.group(1), _shell_value(*match.groups())) for match in matches if match is not None and _OURS.match(match.group(1))]
-        values = {variable: value for variable, value in pairs if value == "" or sysfs_values.token(value)}
+        values = {variable: fit_value(variable, value) for variable, value in pairs if value == "" or sysfs_values.token(value)}
         if values:
             found[PROFILE_D + "/" + name] = values
     return found

@@ -55,8 +55,8 @@ class Keys:
         "firewall_manage", "gpu_driver_dcgm", "gpu_driver_persistence", "gpudirect_gdrcopy",
         "gpudirect_traffic", "host_tuning_numa_balancing", "keep_code", "leaf_per_rail", "nccl_hold",
         "nccl_tests_check", "nccl_tests_shared", "network_lldp", "network_manage_addresses", "network_opensm",
-        "rdma_stack_kernel_hold", "roce_qos_force_tc", "roce_qos_manage", "ssh_post_quantum",
-        "validate_perftest"]) -> bool: ...
+        "rdma_stack_kernel_hold", "region_asks_scheduler", "roce_qos_force_tc", "roce_qos_manage",
+        "ssh_post_quantum", "validate_perftest"]) -> bool: ...
     @overload
     def __getitem__(self, key: Literal[
         "drain_share"]) -> float: ...

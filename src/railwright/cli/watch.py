@@ -2,6 +2,7 @@
 """``railwright watch``: what the agents of all nodes say, and who is drained by it."""
 
 import fcntl
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import json_object
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import open_own
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import WATCHED
 from railwright.cli import console, one_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, settings
@@ -92,7 +94,7 @@ def breaker(session: Session, *, drained: bool) -> Iterator[dict[str, Any]]:
         yield kept_before()
         return
     make_directories(file.parent, 0o700)
-    with file.with_suffix(".lock").open("w") as lock:
+    with os.fdopen(open_own(str(file.with_suffix(".lock")), os.O_RDWR), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import open_own
 from railwright import writing
 from railwright.lab.tools import LabError
 from railwright.ownership import state_directory
@@ -68,7 +69,7 @@ class LabPaths:
 def locked(lock_file: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold an exclusive lock; a second caller waits or is told, instead of being left to guess."""
     writing.make_directories(lock_file.parent, 0o700)
-    with lock_file.open("a") as handle:
+    with os.fdopen(open_own(str(lock_file), os.O_RDWR), "a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import open_own
 from railwright.exitcodes import CommandError
 from railwright.inventories import Given, inventories
 from railwright.journal import SCHEMA, Lines, Record, begin, go_on
@@ -61,7 +62,7 @@ def locked(inventory: Given, run: str) -> Iterator[None]:
     """Hold the lock while the block runs. Raises Busy in one line that names who has it."""
     make_directories(upgrades_directory(), 0o700)
     # Not inherited: an ssh that ansible-playbook leaves behind must not keep the lock of a controller that was killed.
-    descriptor = os.open(lock_path(inventory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = open_own(str(lock_path(inventory)), os.O_RDWR)
     try:
         if not _got(descriptor):
             raise Busy(f"{inventories(inventory)} is being changed on this controller already, by {_said(descriptor)}")
