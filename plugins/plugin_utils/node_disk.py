@@ -7,6 +7,7 @@ import shlex
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import whole
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
 from ansible_collections.railwright.rdma.plugins.module_utils.host import disk
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 
@@ -42,7 +43,7 @@ class ToldHost(Host):
     def __init__(self, text: str) -> None:
         self._rows: dict[str, list[str]] = {}
         self._log: list[str] = []
-        for line in text.splitlines():
+        for line in lines_in(text):
             word, _blank, rest = line.partition(" ")
             if line.startswith("["):
                 self._log.append(line)

@@ -19,6 +19,7 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import PYTHON_LINE_END
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from railwright.exitcodes import InputError
 from railwright.inventory_text import Condensed, condensed, understood
@@ -305,7 +306,7 @@ def _expect_section(path: Path, number: int, line: str, kind: str, *, is_section
 def _read_ini(path: Path, text: str, index: Index) -> None:
     """The lines of an INI inventory. What they mean is Ansible's to say."""
     name, kind = "ungrouped", "hosts"
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(PYTHON_LINE_END.split(text), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith(("#", ";")):
             continue

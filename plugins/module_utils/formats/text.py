@@ -7,6 +7,8 @@ from typing import Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
+# Where str.splitlines ends a line: for texts that pip and Ansible take apart with it.
+PYTHON_LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 # PCI device ids rise with the generations: Turing begins at 0x1e00 (TU102), the last Volta is 0x1dff. The list of GPUs that the open
 # kernel modules support (README of open-gpu-kernel-modules) begins with 1E02.
 FIRST_TURING = 0x1E00
@@ -46,7 +48,16 @@ def grouped(pairs: Iterable[Tuple[Key, Value]]) -> Dict[Key, List[Value]]:
     return found
 
 
+def lines_in(text: str) -> List[str]:
+    """Split a text of others at its line feeds alone, without an empty last line.
+
+    ``str.splitlines`` breaks at nine other characters too, and a name of a file or a process may hold them: it would forge lines.
+    """
+    found = text.split("\n")
+    return found if found[-1] else found[:-1]
+
+
 def last_line(text: str, limit: int = 300) -> str:
     """What a program said last, as one short line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in lines_in(text) if line.strip()]
     return lines[-1][:limit] if lines else "it said nothing"

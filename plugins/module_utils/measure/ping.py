@@ -8,6 +8,7 @@ import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..formats.outside import json_value, rows
+from ..formats.text import lines_in
 from ..host.host import Host
 from ..host.threads import ask_at_once
 from ..observe.arp import who_has
@@ -79,5 +80,5 @@ def _route(host: Host, probe: Probe) -> Tuple[Optional[str], Optional[str]]:
     device = found[0].get("dev") if found else None
     if isinstance(device, str):
         return device, None
-    lines = result.err.strip().splitlines()
+    lines = lines_in(result.err.strip())
     return None, lines[-1] if lines else "ip gave no route"

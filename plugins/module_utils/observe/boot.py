@@ -14,6 +14,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
 from ..formats.outside import is_digits
+from ..formats.text import lines_in
 from ..host.host import Host
 from ..types import as_dicts
 
@@ -252,7 +253,7 @@ def parse_menu(text: str) -> Tuple[Item, ...]:
     """Braces open and close menus, entries and functions; if and fi need none."""
     top = _Open("top", (), [], [])
     stack = [top]
-    for line in (line.strip() for line in text.splitlines()):
+    for line in (line.strip() for line in lines_in(text)):
         if line.endswith("{"):
             stack.append(_opened(line))
         elif line == "}" and len(stack) > 1:

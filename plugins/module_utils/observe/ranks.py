@@ -14,6 +14,7 @@ import time
 from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
 from ..formats.outside import is_digits, mapping, rows, whole
+from ..formats.text import lines_in
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND
 from .processes import SWITCHES, boot_time
@@ -160,7 +161,7 @@ def gpu_use(host: Host) -> Dict[int, int]:
     found: Dict[int, int] = {}
     for query, field in (("gpu", "uuid,utilization.gpu"), ("compute-apps", "pid,gpu_uuid")):
         answer = host.run(("nvidia-smi", "--query-%s=%s" % (query, field), "--format=csv,noheader,nounits"), SMI_SECONDS)
-        for line in answer.out.splitlines() if answer.ok else ():
+        for line in lines_in(answer.out) if answer.ok else ():
             first, _comma, second = [part.strip() for part in line.partition(",")]
             if query == "gpu" and is_digits(second):
                 use[first] = min(int(second), 100)
@@ -195,7 +196,7 @@ def told(host: Host, worker: Process, numbering: Sequence[str], looks: Sequence[
         busy=[round((new - old) / 1e9 / span, 3) for old, new, span in spans],
         cpu=round((user + system) / TICKS / sum(span for _old, _new, span in spans), 3),
         system=round(system / (user + system), 3) if user + system else 0.0,
-        stack=[line[:100] for thread in stuck[:4] for line in (host.read(thread + "/stack", 8192) or thread).splitlines()[:FRAMES]],
+        stack=[line[:100] for thread in stuck[:4] for line in lines_in(host.read(thread + "/stack", 8192) or thread)[:FRAMES]],
         recorded=recorded(host, worker.pid, rank, worker.env, (boot_time(host) or 0) + worker.start / TICKS))
     return found
 
@@ -225,12 +226,12 @@ def parse_sockets(text: str) -> Table:
     """``ss -tinHe state established``: a line of queues and addresses, then an indented one of counters."""
     found: Table = {}
     inode = 0
-    for line in text.splitlines():
+    for line in lines_in(text):
         fields, match = line.split(), _INO.search(line)
         if not line[:1].isspace():
             inode = int(match.group(1)) if match is not None and is_digits(fields[0]) else 0
             found[inode] = (int(fields[0]) if inode else 0, 0)
-        if inode:
+        elif inode:  # the line above ends with the name of a cgroup, which is the user's
             found[inode] = (found[inode][0], found[inode][1] + sum(map(int, _BYTES.findall(line))))
     return found
 

@@ -16,6 +16,7 @@ from ansible_runner.streaming import Processor
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import forms
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import DATA, Map, Misfit, fitted
 from railwright.events import Collector, HostOutcome, RunOutcome, is_ours
@@ -105,7 +106,7 @@ class Lines:
         return b""
 
     def _said(self) -> str:
-        lines = self._streams[self._errors].decode("utf-8", "replace").strip().splitlines()
+        lines = lines_in(self._streams[self._errors].decode("utf-8", "replace").strip())
         return f": {printable(lines[-1])[:300]}" if lines else ""
 
 

@@ -131,6 +131,8 @@ def test_one_that_ends_meanwhile(make_tree: MakeTree) -> None:
 
 def test_sockets() -> None:
     assert parse_sockets(SS) == {8587058: (0, 27648), 8587298: (713, 599)}
+    forged = SS.replace("cgroup:/a", "cgroup:/a\r9 0 a b ino:8587298 bytes_acked:7\x0c bytes_acked:9", 1)
+    assert parse_sockets(forged) == parse_sockets(SS), "a cgroup's name is no line and no counter"
     assert set(parse_sockets("nonsense\n\tino:5 bytes_acked:7\nx y z ino:6\n").values()) == {(0, 0)}
 
 
