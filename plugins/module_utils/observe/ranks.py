@@ -258,7 +258,11 @@ VARIABLES = PREFIXES + ("XDG_CACHE_HOME", "HOME")
 LIMIT = 64 * 1024 * 1024  # bytes: 2,000 entries with their stacks are some megabytes
 GROUPS = 32
 DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError, MemoryError, RecursionError)
-MEMORY = 2 << 30  # bytes of this process meanwhile: one opcode can ask for a memo of 16 GB, and a node out of memory kills its ranks
+MEMORY = 1 << 30  # bytes of this process meanwhile: a node out of memory kills its ranks
+# The opcodes of numbers, texts, lists and objects (pickletools.py), each with the bytes behind it. The memo is an array that grows to the
+# largest number that is asked for: 2^20 places at most. The opcodes in _SIZED have a size of so many bytes, and as many bytes behind it.
+_FIXED = re.compile(rb"(?:[()\]}Nadelstu\x85-\x89\x94]|[Khq\x80].|M..|J.{4}|[jr]..[\x00-\x0f]\x00|[G\x95].{8}){1,1000}", re.DOTALL)
+_SIZED = {b"X": 4, b"\x8a": 1, b"\x8c": 1}
 STATES = ("scheduled", "started", "completed")
 
 
@@ -287,8 +291,24 @@ def recorded(host: Host, pid: int, rank: Optional[int], env: Dict[str, str], sin
     return None
 
 
+def _is_plain(dump: bytes) -> bool:
+    """Whether a dump has no other opcodes, up to its end: no byte of it asks for more memory than there are bytes."""
+    at = 0
+    while True:
+        run = _FIXED.match(dump, at)
+        at = run.end() if run is not None else at
+        size = _SIZED.get(dump[at:at + 1])
+        if size is not None:
+            begin = at + 1 + size
+            at = begin + int.from_bytes(dump[at + 1:begin], "little")
+        elif run is None:
+            return dump[at:at + 1] == b"."
+
+
 def _loaded(dump: bytes) -> Any:
-    """What is in it. Raises DAMAGED, MemoryError among them."""
+    """The objects in a dump. Raises DAMAGED, MemoryError among them."""
+    if not _is_plain(dump):
+        raise pickle.UnpicklingError("more than data")
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     bounds = [bound for bound in (soft, hard, MEMORY) if bound != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_AS, (min(bounds), hard))
