@@ -136,6 +136,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     provenance,
     qos_boot,
     qos_dcb,
+    ranks,
     stack,
     storage,
     traffic_counters,
@@ -589,6 +590,12 @@ TABLE_OF_PARSERS = (
         "nvidia 1 3 a,b, Live 0x0\n",
     ),
     node("GPUs between two rounds", part_health.gpu_health, "0, GPU-6e4d4e0b, 1753024036354, NVIDIA H100\n", "0, 0 us, 12 us\n"),
+    text(
+        "ss of a job",
+        ranks.parse_sockets,
+        "0      0        10.89.0.12:38641   10.89.0.13:47142 uid:2000 ino:8587058 sk:3 cgroup:/a <->\n"
+        "\t ts sack bbr bytes_sent:13920 bytes_acked:13920 bytes_received:13728 segs_out:52\n",
+    ),
     text("ps of all processes", processes.processes_of, "   4711 Dl   os_acquire_rwlock_write          python3\n"),
     document("dcgmi health", gpu_health.dcgm_health, {
         "body": {"Overall Health": {"value": "Failure"}, "GPU": {"children": {"1": {"value": "Failure", "children": {"Errors": {

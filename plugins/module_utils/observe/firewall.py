@@ -8,10 +8,9 @@ sites that write iptables rules themselves. A match that is not among those belo
 """
 
 import re
-import shlex
 from typing import Any, Dict, List, Optional
 
-from ..formats.text import lines_in
+from ..formats.text import lines_in, shell_words
 from ..host.host import Host
 from . import nftables
 from .nftables import MAX_RULES, UNKNOWN, Condition, Rule
@@ -29,7 +28,7 @@ def iptables_chains(text: str, family: str) -> List[Dict[str, Any]]:
     """The chains of table filter, INPUT first."""
     found: Dict[str, Dict[str, Any]] = {}
     for number, line in enumerate(lines_in(text)):
-        words = _words(line)
+        words = shell_words(line)
         if len(words) >= 2 and words[0] in ("-P", "-N", "-A") and _CHAIN.match(words[1]):
             name = words[1]
             policy = words[2].lower() if words[0] == "-P" and len(words) > 2 and name == "INPUT" else ""
@@ -42,13 +41,6 @@ def iptables_chains(text: str, family: str) -> List[Dict[str, Any]]:
         order += [target for target in dict.fromkeys(rule["then"][1] for rule in found[name]["rules"])
                   if target in found and target not in order]
     return [found[name] for name in order]
-
-
-def _words(line: str) -> List[str]:
-    try:
-        return shlex.split(line)
-    except ValueError:
-        return []
 
 
 def _rule(words: List[str], line: str, chains: Dict[str, Dict[str, Any]]) -> Rule:
