@@ -6,8 +6,7 @@ import os
 import shlex
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import whole
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, whole
 from ansible_collections.railwright.rdma.plugins.module_utils.host import disk
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 from ansible.release import __version__ as core_version
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import package_change
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, whole
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, lines_in, whole
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import platform_of
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import (
     AREA,

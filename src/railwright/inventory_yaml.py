@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 from railwright.exitcodes import InputError
 

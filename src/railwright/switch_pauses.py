@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json, whole
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped, lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, mapping, read_json, whole
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import End, Plan, same_port, same_switch
 from railwright.switch_check.model import LIMIT, Unusable, bounded
 from railwright.switch_check.sonic import dumped

@@ -95,7 +95,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats import (
     versions,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.formats import sysfs_values as parse
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in, numbers
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import part_health, perftest, perftest_node, ping
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import failure
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import affinity as nearness

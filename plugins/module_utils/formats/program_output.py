@@ -4,7 +4,7 @@
 import re
 from typing import List, Optional
 
-from .text import lines_in
+from .outside import lines_in
 
 LINE = 300  # characters of one line in a message
 TAIL = 20  # lines of the end of a log in a report

@@ -9,8 +9,7 @@ import re
 from functools import partial
 from typing import Dict, List, Optional, Pattern, Set, Tuple, Union
 
-from .outside import is_digits
-from .text import lines_in
+from .outside import is_digits, lines_in
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
 _TOKEN = re.compile(r"[ -~]{1,256}\Z")

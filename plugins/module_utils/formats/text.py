@@ -5,6 +5,8 @@ import re
 import shlex
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar
 
+from .outside import lines_in
+
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
@@ -48,15 +50,6 @@ def grouped(pairs: Iterable[Tuple[Key, Value]]) -> Dict[Key, List[Value]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
-
-
-def lines_in(text: str) -> List[str]:
-    """Split a text of others at its line feeds alone, without an empty last line.
-
-    ``str.splitlines`` breaks at nine other characters too, and a name of a file or a process may hold them: it would forge lines.
-    """
-    found = text.split("\n")
-    return found if found[-1] else found[:-1]
 
 
 def shell_words(line: str, *, comments: bool = False) -> List[str]:

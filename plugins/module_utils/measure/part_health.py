@@ -7,10 +7,9 @@ up to DCGM 3 results by ``gpu_ids``, since 4 by entity; both are read. What one 
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ..formats.outside import json_object, mapping, rows, whole
+from ..formats.outside import json_object, lines_in, mapping, rows, whole
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import is_name, token
-from ..formats.text import lines_in
 from ..host.host import Host
 from ..observe.gpu_health import QUERY, gpus_of
 from ..observe.nvidia_smi import SMI_SECONDS

@@ -10,9 +10,8 @@ import contextlib
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..formats.outside import json_value, mapping
+from ..formats.outside import json_value, lines_in, mapping
 from ..formats.outside import number as number_of
-from ..formats.text import lines_in
 from ..rules.comparisons import VerdictSubject, at_least, at_most, number_text, verdict
 from ..types import Verdict
 

@@ -7,8 +7,7 @@ Everything runs a bounded number at a time. What it means is judged on the contr
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..formats.outside import json_value, rows
-from ..formats.text import lines_in
+from ..formats.outside import json_value, lines_in, rows
 from ..host.host import Host
 from ..host.threads import ask_at_once
 from ..observe.arp import who_has

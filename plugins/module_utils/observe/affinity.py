@@ -12,8 +12,8 @@ import itertools
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.outside import lines_in
 from ..formats.sysfs_values import integer, natural_key, pci_address
-from ..formats.text import lines_in
 from ..host.host import Host
 from ..types import Identity
 

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.aiacc import DEEPNCCL, LIBRARIES, PACKAGE, PATH, PYPI, VARIABLE
 from ..formats import sysfs_values
-from ..formats.text import lines_in
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..types import Identity
 from .nccl import CONF, observe_nccl

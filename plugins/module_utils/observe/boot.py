@@ -12,8 +12,8 @@ import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import is_digits
-from ..formats.text import lines_in, shell_words
+from ..formats.outside import is_digits, lines_in
+from ..formats.text import shell_words
 from ..host.host import Host
 from ..types import as_dicts
 

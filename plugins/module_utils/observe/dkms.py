@@ -16,7 +16,7 @@ import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
-from ..formats.text import lines_in
+from ..formats.outside import lines_in
 from ..host.host import Host
 from .modules import module_path
 

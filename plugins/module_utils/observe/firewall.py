@@ -10,7 +10,8 @@ sites that write iptables rules themselves. A match that is not among those belo
 import re
 from typing import Any, Dict, List, Optional
 
-from ..formats.text import lines_in, shell_words
+from ..formats.outside import lines_in
+from ..formats.text import shell_words
 from ..host.host import Host
 from . import nftables
 from .nftables import MAX_RULES, UNKNOWN, Condition, Rule

@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
-from ..formats.text import lines_in
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..host.threads import ask_at_once
 from .devices import CLASS_INFINIBAND, PCI_DEVICES, attribute, entries, pci_of

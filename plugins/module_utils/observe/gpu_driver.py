@@ -9,7 +9,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..formats import sysfs_values
-from ..formats.text import lines_in
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..types import Gpu, Identity
 from .devices import PCI_DEVICES, linked_name

@@ -9,10 +9,9 @@ import itertools
 import re
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ..formats.outside import json_object, list_or_empty, mapping, number, whole
+from ..formats.outside import json_object, lines_in, list_or_empty, mapping, number, whole
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import pci_address, token
-from ..formats.text import lines_in
 from ..host.host import Host
 from ..types import Gpu
 from .devices import PCI_DEVICES, linked_name

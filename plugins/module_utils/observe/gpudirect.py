@@ -14,7 +14,7 @@ import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Pattern, Tuple
 
 from ..formats import sysfs_values
-from ..formats.text import lines_in
+from ..formats.outside import lines_in
 from ..host.host import Host
 from .boot import kernel_options
 from .gpu_driver import loaded_driver

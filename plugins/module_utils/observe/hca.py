@@ -9,7 +9,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.text import lines_in
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..types import Hca
 from .devices import CLASS_INFINIBAND, CLASS_NET, attribute, driver_of, entries, observe_gpus, observe_switch_functions, pci_of

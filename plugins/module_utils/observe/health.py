@@ -8,9 +8,8 @@ reason beside it where a reader would wonder.
 import re
 from typing import Any, Dict, List, Mapping, Optional, Pattern, Sequence, Tuple
 
-from ..formats.outside import number
+from ..formats.outside import lines_in, number
 from ..formats.sysfs_values import integer, is_name, pci_address, token
-from ..formats.text import lines_in
 from ..host.disk import MOUNTS, mount_of, plain_path
 from ..host.host import Host
 from ..types import Identity

@@ -4,7 +4,7 @@
 from typing import Any, Dict, List, Optional, Union
 
 from ..formats import sysfs_values
-from ..formats.text import lines_in
+from ..formats.outside import lines_in
 from ..host.host import Host
 
 LIMITS_D = "/etc/security/limits.d"

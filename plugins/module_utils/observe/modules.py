@@ -5,7 +5,7 @@ import re
 from typing import Any, Container, Dict, FrozenSet, Iterable, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.text import lines_in
+from ..formats.outside import lines_in
 from ..host.host import Host
 
 # Core, upper layers, providers (drivers/infiniband/hw and sw), their Ethernet drivers, GPU and peer memory.

@@ -15,8 +15,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 
 from ..formats import sysfs_values
 from ..formats.nccl_conf import conf_lines, conf_variables
-from ..formats.outside import is_digits
-from ..formats.text import lines_in
+from ..formats.outside import is_digits, lines_in
 from ..host.host import CUT, Host
 from .nics import ancestors
 from .processes import boot_time, start_time

@@ -11,8 +11,7 @@ import struct
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import json_value, rows
-from ..formats.text import lines_in
+from ..formats.outside import json_value, lines_in, rows
 from ..host.host import Host
 from ..types import Nic
 from .devices import CLASS_NET, attribute, driver_of, entries, linked_name, pci_of

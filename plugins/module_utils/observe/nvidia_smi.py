@@ -5,7 +5,7 @@ import re
 from typing import List, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.text import lines_in
+from ..formats.outside import lines_in
 from ..host.host import Host
 
 PERSISTENCE = ("pci.bus_id", "persistence_mode")

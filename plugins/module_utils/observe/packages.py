@@ -10,8 +10,7 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 from ..catalogue.inbox import FAMILIES as INBOX
 from ..catalogue.inbox import RENAMED
 from ..formats import sysfs_values, versions
-from ..formats.outside import is_digits
-from ..formats.text import lines_in
+from ..formats.outside import is_digits, lines_in
 from ..host.host import Host
 from ..types import Identity
 

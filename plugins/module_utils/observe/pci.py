@@ -11,8 +11,8 @@ import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import is_digits
-from ..formats.text import grouped, lines_in
+from ..formats.outside import is_digits, lines_in
+from ..formats.text import grouped
 from ..host.host import Host
 from .devices import PCI_DEVICES, linked_name, pci_attribute, pci_functions
 

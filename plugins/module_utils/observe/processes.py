@@ -6,10 +6,9 @@ import re
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
-from ..formats.outside import is_digits
+from ..formats.outside import is_digits, lines_in
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import token
-from ..formats.text import lines_in
 from ..host.host import Host
 
 UNIT_DIRECTORIES = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")

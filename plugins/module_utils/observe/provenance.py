@@ -9,8 +9,7 @@ import re
 import time
 from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
-from ..formats.outside import is_digits
-from ..formats.text import lines_in
+from ..formats.outside import is_digits, lines_in
 from ..host.host import Host
 from ..types import FILE, PACKAGE, UNIT, Change
 from .processes import boot_time

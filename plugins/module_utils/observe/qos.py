@@ -13,7 +13,7 @@ import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.text import lines_in
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..types import Hca, Identity
 from .devices import CLASS_INFINIBAND, CLASS_NET, attribute

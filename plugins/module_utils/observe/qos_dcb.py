@@ -11,8 +11,7 @@ import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import json_object
-from ..formats.text import lines_in
+from ..formats.outside import json_object, lines_in
 from ..host.host import Host
 
 TOOL = "dcb"

@@ -13,8 +13,7 @@ import stat
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
-from ..formats.outside import is_digits, mapping, rows, whole
-from ..formats.text import lines_in
+from ..formats.outside import is_digits, lines_in, mapping, rows, whole
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND
 from .processes import SWITCHES, boot_time

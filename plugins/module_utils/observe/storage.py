@@ -14,8 +14,7 @@ import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Pattern, Sequence
 
 from ..formats import sysfs_values
-from ..formats.outside import json_object, mapping
-from ..formats.text import lines_in
+from ..formats.outside import json_object, lines_in, mapping
 from ..host.disk import plain_path
 from ..host.host import Host
 from .dkms import dkms_builds

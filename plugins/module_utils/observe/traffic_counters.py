@@ -16,8 +16,7 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue import counter_names
 from ..formats import sysfs_values
-from ..formats.outside import json_object
-from ..formats.text import lines_in
+from ..formats.outside import json_object, lines_in
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND, attribute
 from .qos_dcb import SECONDS, TOOL, eight, first_line

@@ -16,7 +16,8 @@ from ..apply.journal import PACKAGES, ROOT, Journal, Point, next_number, unused,
 from ..areas.common.package_changes import package_change
 from ..areas.stack.repositories import REPAIR
 from ..errors import RailwrightError
-from ..formats.text import grouped, lines_in
+from ..formats.outside import lines_in
+from ..formats.text import grouped
 from ..formats.versions import compare
 from ..host.host import Host
 from ..observe.package_locks import wait_for_locks

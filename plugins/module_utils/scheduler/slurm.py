@@ -9,8 +9,8 @@ import re
 from functools import partial
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..formats.outside import whole
-from ..formats.text import last_line, lines_in
+from ..formats.outside import lines_in, whole
+from ..formats.text import last_line
 from ..host.host import Host
 from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, not_there, state_of, tool, whose
 

@@ -9,8 +9,7 @@ from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequen
 
 from ..areas.common.files import FileState, is_ours, observe_file
 from ..errors import RailwrightError
-from ..formats.outside import whole
-from ..formats.text import lines_in
+from ..formats.outside import lines_in, whole
 from ..host import host as accounts
 from ..host.host import Host
 from ..observe.nics import observe_addresses, uplinks

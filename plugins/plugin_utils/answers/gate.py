@@ -7,7 +7,7 @@ else is dropped: facts, hosts and groups for the inventory, statistics, what the
 
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 
 from .form import DATA, Choice, Misfit, fitted, plain, shortened
 from .forms import FORMS

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean, reason
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import FORSAKEN
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped, lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
 from railwright.cli import console
 from railwright.cli.session import heading

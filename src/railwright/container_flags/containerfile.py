@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import repository_files as files
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import LIBRARIES, AiaccPackage
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import Repository
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.container_flags.model import IMAGE, Container
 
 APT_INSTALL = "apt-get install -y --no-install-recommends"

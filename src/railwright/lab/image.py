@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.lab import tools
 from railwright.lab.recipe import PLAIN, Recipe
 from railwright.lab.state import cache_root, locked

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.lab import net, tapexec, tools
 from railwright.lab.image import Image, Progress
 from railwright.lab.recipe import KERNEL_ARGS

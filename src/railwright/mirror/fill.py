@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import mirror_path
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.openpgp import extract
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.artifact_rows import Row
 from railwright.exitcodes import CommandError, InputError
 from railwright.mirror.download import Limits, Refused, download, drop_parts

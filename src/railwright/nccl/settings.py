@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import PurePath
 from typing import NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 
 PROGRAM = re.compile(
     r"(?<![\w.-])(?:all_reduce|all_gather|reduce_scatter|alltoallv?|broadcast|reduce|gather|scatter|sendrecv|hypercube)_perf(?=[\s\"'\\]|$)")

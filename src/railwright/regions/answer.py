@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 from ansible_runner.streaming import Processor
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, read_json
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import forms
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import DATA, Map, Misfit, fitted
 from railwright.events import Collector, HostOutcome, RunOutcome, is_ours

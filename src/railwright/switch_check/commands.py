@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, mapping
 
 Block = Mapping[str, Any]  # a command -> what stands below it
 DEEPEST = 32  # spaces

@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import list_or_empty
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import lines_in
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, list_or_empty
 from railwright.switch_check.commands import numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
 

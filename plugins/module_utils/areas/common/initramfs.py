@@ -7,7 +7,7 @@ takes seconds, so it is listed only when it is older than the module, or when th
 
 from typing import List, Optional, Tuple
 
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.stack import FOREIGN_PATH
 from ...types import AT_BOOT, MODULE, Change, Identity, Subject, run

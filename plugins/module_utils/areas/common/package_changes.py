@@ -10,7 +10,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.drivers import Wanted, driver_fits, minimum_driver
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...formats.versions import direction, without_epoch
 from ...host.host import Host
 from ...observe.gpu_driver import driver_on_disk, loaded_driver

@@ -9,7 +9,7 @@ away what others set at run time only.
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...formats import sysfs_values
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...rules.packet_filter import OPEN
 from ...types import Change, Op, run

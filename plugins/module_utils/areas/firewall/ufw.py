@@ -8,7 +8,7 @@ import ipaddress
 import re
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.nftables import COMMENT
 from ...rules.packet_filter import OPEN

@@ -9,7 +9,7 @@ configuration: a later file may undo what ours says. Whether the running kernel 
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.pci import TABLES, command_line
 from ...types import AT_BOOT, Change, Op, Problem, remove_file, run, write_file

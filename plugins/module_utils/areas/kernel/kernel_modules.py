@@ -9,7 +9,7 @@ written, what is loaded is not judged (see ``notes``).
 from typing import List, NamedTuple, Optional, Tuple
 
 from ...catalogue.inbox import package_of_module
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.modules import available_modules, module_index, running_modules
 from ...spec.model import Spec

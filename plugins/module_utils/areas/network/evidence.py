@@ -8,9 +8,8 @@ for ``key=value`` properties, never for text that is meant for people.
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ...formats.outside import is_address, is_digits, json_value, rows, whole
+from ...formats.outside import is_address, is_digits, json_value, lines_in, rows, whole
 from ...formats.sysfs_values import integer
-from ...formats.text import lines_in
 from ...host.host import Host
 from ...observe.nics import interface_rows
 from ..common.files import FileState, observe_file

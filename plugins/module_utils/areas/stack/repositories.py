@@ -14,7 +14,7 @@ from ...catalogue.libnccl import nccl_packages
 from ...catalogue.repositories import Repository, erdma_problem, repositories_of
 from ...catalogue.stacks import stack_problem, vendor_stack
 from ...formats.openpgp import extract, fingerprints
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.package_locks import lock_holder
 from ...observe.packages import (

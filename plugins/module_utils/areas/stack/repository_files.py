@@ -10,7 +10,7 @@ import re
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.repositories import Repository
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ..common.files import HEADER
 
 PREFIX = "railwright-"

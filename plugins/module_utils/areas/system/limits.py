@@ -12,8 +12,7 @@ services: select(2) cannot handle more, and a service that can raises it itself.
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...formats import sysfs_values
-from ...formats.outside import is_digits
-from ...formats.text import lines_in
+from ...formats.outside import is_digits, lines_in
 from ...host.host import Host
 from ...observe.limits import SHOW
 from ...rules.comparisons import Inspection, VerdictSubject, equal

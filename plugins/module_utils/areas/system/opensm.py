@@ -19,7 +19,7 @@ The distributions' opensm (3.3) brings the links of an NDR fabric up, and traffi
 from typing import List, NamedTuple, Optional, Tuple
 
 from ...catalogue.stacks import NDR, vendor_stack
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.processes import unit_installed
 from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided

@@ -11,8 +11,7 @@ import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...catalogue.sysctls import MAXIMUM, Sysctl, canonical, wanted_sysctls
-from ...formats.outside import is_digits
-from ...formats.text import lines_in
+from ...formats.outside import is_digits, lines_in
 from ...host.host import Host
 from ...spec.match import match_rails
 from ...spec.model import Spec

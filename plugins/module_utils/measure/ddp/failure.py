@@ -9,9 +9,8 @@ last; the time limit; what torchrun itself could not do; the last line that says
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ...formats.outside import mapping, number
+from ...formats.outside import lines_in, mapping, number
 from ...formats.program_output import clean, one_line
-from ...formats.text import lines_in
 
 TERM = 15  # torchrun's own end for the ranks that are left
 SIGNALS = {1: "SIGHUP", 2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}

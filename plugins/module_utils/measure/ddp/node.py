@@ -10,9 +10,8 @@ from functools import partial
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 
 from ...errors import RailwrightError
-from ...formats.outside import json_object, whole
+from ...formats.outside import json_object, lines_in, whole
 from ...formats.program_output import clean, one_line
-from ...formats.text import lines_in
 from ...host import host as node
 from ...host.host import Account, Host
 from ...observe.nics import listening, observe_addresses

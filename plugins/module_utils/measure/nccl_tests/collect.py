@@ -10,8 +10,8 @@ import json
 import re
 from typing import Any, Dict, List, Optional, Sequence
 
+from ...formats.outside import lines_in
 from ...formats.program_output import clean, tail
-from ...formats.text import lines_in
 from ...host.host import Host
 from . import processes
 from .dumps import collected

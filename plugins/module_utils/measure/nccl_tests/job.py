@@ -7,9 +7,8 @@ import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
-from ...formats.outside import json_value, list_or_empty, number, whole
+from ...formats.outside import json_value, lines_in, list_or_empty, number, whole
 from ...formats.program_output import clean, one_line, reason, tail
-from ...formats.text import lines_in
 from ...host.host import Host
 from . import processes
 from .probe import answers, as_dict

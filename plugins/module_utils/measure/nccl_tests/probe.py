@@ -8,8 +8,7 @@ import json
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ...formats.outside import json_object, list_or_empty
-from ...formats.text import lines_in
+from ...formats.outside import json_object, lines_in, list_or_empty
 
 MARK = "railwright-probe "
 SECONDS = 90  # CUDA initialises every GPU first when nothing keeps the driver awake: 2 s each

@@ -13,7 +13,7 @@ from ...areas.stack.repository_files import same_place
 from ...catalogue.repositories import Repository
 from ...catalogue.stacks import marked
 from ...errors import RailwrightError
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...host.write import Result
 from ...observe.packages import DPKG_LIMIT, DPKG_STATUS
 from .dry_run import Prover, Transaction, check_room, copy, one_line, place_files, repository_of, run_checked, size_of

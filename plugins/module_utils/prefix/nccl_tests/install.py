@@ -12,7 +12,8 @@ import stat
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
-from ...formats.text import first_of, lines_in
+from ...formats.outside import lines_in
+from ...formats.text import first_of
 from ...host.commands import check_answers, check_brought, must, sum_of, sums
 from ...host.host import SEARCH_PATH, Account, Host
 from ...measure.nccl_tests.processes import account, as_user

@@ -8,7 +8,7 @@ refused.
 from typing import Any, Dict, NamedTuple, Optional
 
 from ...errors import RailwrightError
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...host.disk import plain_path
 from ...host.host import Host
 from ...observe.qos_boot import escape

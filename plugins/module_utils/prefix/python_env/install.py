@@ -11,9 +11,8 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ...catalogue import aiacc
 from ...errors import RailwrightError
-from ...formats.outside import json_object
+from ...formats.outside import json_object, lines_in
 from ...formats.program_output import clean, one_line
-from ...formats.text import lines_in
 from ...host.commands import must, sums, told
 from ...host.host import Host, account
 from ...types import Change, change_as_dict

@@ -9,7 +9,7 @@ import hashlib
 from typing import Any, Dict, List, Optional, Sequence
 
 from ...errors import RailwrightError
-from ...formats.text import lines_in
+from ...formats.outside import lines_in
 from ...host.host import SEARCH_PATH, Host
 from ..installer import CURRENT, MANIFEST, read_manifest, write_manifest
 

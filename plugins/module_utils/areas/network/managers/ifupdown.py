@@ -9,7 +9,7 @@ match of this run, so a renamed device is a difference that the next plan shows.
 import fnmatch
 from typing import Dict, List, Tuple
 
-from ....formats.text import lines_in
+from ....formats.outside import lines_in
 from ....host.host import Host
 from ....types import Op, run
 from ...common.files import FileState, is_ours, observe_file

@@ -3,7 +3,7 @@
 
 from typing import List, NamedTuple, Optional
 
-from ....formats.text import lines_in
+from ....formats.outside import lines_in
 
 
 class Entry(NamedTuple):
