@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Lines of foreign text end at a line feed alone: what else Python takes for the end of a line, a name of a file or a process may hold.
 
-``lines_in`` (formats/outside.py) or ``split("\\n")`` in place of ``str.splitlines``; bytes, decoded, in place of a file or a command in text
-mode, which makes a line feed of every carriage return. ``tests/hostile/test_line_ends.py`` tries the parsers.
+``lines_in`` (formats/outside.py) or ``split("\\n")`` in place of ``str.splitlines``; bytes, decoded, in place of a file or a command in
+text mode, which makes a line feed of every carriage return. ``tests/hostile/test_line_ends.py`` tries the parsers.
 """
 
 import ast
