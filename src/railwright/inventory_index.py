@@ -6,7 +6,6 @@ here.
 """
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import PYTHON_LINE_END, shell_words
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from railwright.exitcodes import InputError
 from railwright.inventory_text import Condensed, condensed, understood
@@ -305,7 +305,7 @@ def _expect_section(path: Path, number: int, line: str, kind: str, *, is_section
 def _read_ini(path: Path, text: str, index: Index) -> None:
     """The lines of an INI inventory. What they mean is Ansible's to say."""
     name, kind = "ungrouped", "hosts"
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(PYTHON_LINE_END.split(text), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith(("#", ";")):
             continue
@@ -318,17 +318,10 @@ def _read_ini(path: Path, text: str, index: Index) -> None:
         if kind == "vars":
             _assign(index, ("group", name), path, number, [stripped])
         elif kind == "hosts":
-            host, *rest = _words(stripped)
+            host, *rest = shell_words(stripped, comments=True)  # Ansible refuses unclosed quotes with its own words
             for name_of_host in _expanded(path, host, number):
                 _expect_host_name(path, name_of_host, number, index)
                 _assign(index, ("host", name_of_host), path, number, rest)
-
-
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line, comments=True)
-    except ValueError:
-        return line.split()  # Ansible refuses it with its own words
 
 
 def _assign(index: Index, owner: Owner, path: Path, number: int, words: list[str]) -> None:

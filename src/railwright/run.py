@@ -110,7 +110,7 @@ def descendants(pid: int) -> dict[int, str]:
 def _fields(path: Path) -> list[str]:
     """What follows the command name in a stat file: state, parent, …; [] when the process is gone."""
     with suppress(OSError):
-        return path.read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
+        return path.read_bytes().decode("utf-8", "replace").rpartition(") ")[2].split()
     return []
 
 

@@ -9,7 +9,7 @@ from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequen
 
 from ..areas.common.files import FileState, is_ours, observe_file
 from ..errors import RailwrightError
-from ..formats.outside import whole
+from ..formats.outside import lines_in, whole
 from ..host import host as accounts
 from ..host.host import Host
 from ..observe.nics import observe_addresses, uplinks
@@ -76,9 +76,9 @@ def ask_sshd(host: Host, who: Account) -> Daemon:
         return Daemon(22, (), None, "sshd is not installed")
     answer = host.run((sshd, "-T", "-C", "user=%s,host=localhost,addr=127.0.0.1" % who.name))
     if not answer.ok:
-        return Daemon(22, (), None, "sshd -T: %s" % (answer.err.strip().splitlines() or ["exit %d" % answer.rc])[0])
+        return Daemon(22, (), None, "sshd -T: %s" % (lines_in(answer.err.strip()) or ["exit %d" % answer.rc])[0])
     values: Dict[str, List[str]] = {}
-    for line in answer.out.splitlines():
+    for line in lines_in(answer.out):
         name, _blank, value = line.strip().partition(" ")
         values.setdefault(name, []).append(value)
     files = values.get("authorizedkeysfile", [".ssh/authorized_keys"])[0].split()
@@ -113,7 +113,7 @@ def client_problem(host: Host) -> Optional[str]:
     if host.which("ssh") is None or host.which("ssh-keygen") is None:
         return "the ssh client is not installed"
     for path in CONFIGURATIONS:
-        for line in (host.read(path) or "").splitlines():
+        for line in lines_in(host.read(path) or ""):
             words = line.split()
             if words and words[0].lower() == "include" and any(INCLUDE in word for word in words[1:]):
                 return None
@@ -222,7 +222,7 @@ def login(host: Host, who: Account, name: str) -> Optional[str]:
     answer = host.run(ssh if who.uid == host.user() else drop + ssh, LOGIN_SECONDS)
     if answer.ok:
         return None
-    return (answer.err.strip().splitlines() or ["exit %d" % answer.rc])[-1]
+    return (lines_in(answer.err.strip()) or ["exit %d" % answer.rc])[-1]
 
 
 def try_logins(host: Host, user: str, peers: Sequence[str]) -> Dict[str, Any]:

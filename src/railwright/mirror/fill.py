@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import mirror_path
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.openpgp import extract
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.artifact_rows import Row
 from railwright.exitcodes import CommandError, InputError
 from railwright.mirror.download import Limits, Refused, download, drop_parts
@@ -55,7 +56,7 @@ def fill(directory: Path, rows: Sequence[Row], limits: Limits | None = None) -> 
 def read_manifest(path: Path) -> dict[str, str]:
     """The sha256 by path. Raises InputError for a file that sha256sum did not write."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = lines_in(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError:

@@ -12,7 +12,7 @@ services: select(2) cannot handle more, and a service that can raises it itself.
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...formats import sysfs_values
-from ...formats.outside import is_digits
+from ...formats.outside import is_digits, lines_in
 from ...host.host import Host
 from ...observe.limits import SHOW
 from ...rules.comparisons import Inspection, VerdictSubject, equal
@@ -116,7 +116,7 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
 
 def pam_limits(host: Host, service: str, depth: int = 0) -> bool:
     """Whether a PAM service has pam_limits, itself or in a file that it includes."""
-    for line in (host.read("%s/%s" % (PAM, service)) or "").splitlines():
+    for line in lines_in(host.read("%s/%s" % (PAM, service)) or ""):
         words = line.partition("#")[0].split()
         if any(word.rpartition("/")[2] == "pam_limits.so" for word in words):
             return True
@@ -131,7 +131,7 @@ def login_overrides(host: Host, desired: Desired) -> List[Tuple[str, str]]:
     wanted = {"memlock": desired.memlock, "nofile": str(desired.nofile)}
     found: List[Tuple[str, str]] = []
     for path in later_files(host, (LOGIN_FILE.rsplit("/", 1)[0],), LOGIN_FILE.rsplit("/", 1)[1]):
-        for line in (host.read(path) or "").splitlines():
+        for line in lines_in(host.read(path) or ""):
             fields = line.partition("#")[0].split()
             if len(fields) == 4 and fields[0] in ("*", "root") and wanted.get(fields[2], fields[3]) != fields[3]:
                 found.append((path, " ".join(fields)))
@@ -142,7 +142,7 @@ def manager_overrides(host: Host, desired: Desired) -> List[Tuple[str, str]]:
     """Later drop-ins of systemd with another hard limit."""
     found: List[Tuple[str, str]] = []
     for path in later_files(host, MANAGER_DIRECTORIES, SYSTEM_FILE.rsplit("/", 1)[1]) if desired.systemd else ():
-        for line in (host.read(path) or "").splitlines():
+        for line in lines_in(host.read(path) or ""):
             name, _equals, value = line.strip().partition("=")
             hard = value.strip().rpartition(":")[2]
             if desired.manager.get(name.strip(), hard) != hard:

@@ -12,6 +12,7 @@ import stat
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
+from ...formats.outside import lines_in
 from ...formats.text import first_of
 from ...host.commands import check_answers, check_brought, must, sum_of, sums
 from ...host.host import SEARCH_PATH, Account, Host
@@ -197,7 +198,7 @@ class Builder:
             raise RailwrightError("nccl-tests was not built in %d s" % BUILD_SECONDS)
         if not answer.ok:
             raise RailwrightError("nccl-tests could not be built (make ended with %d):\n%s" % (answer.rc, "\n".join(
-                telling((answer.out + answer.err).strip().splitlines()))))
+                telling(lines_in((answer.out + answer.err).strip())))))
 
     def _publish(self) -> Dict[str, Any]:
         """Packed by who compiled it; unpacked, summed up and renamed by us."""
