@@ -23,6 +23,7 @@ from ...observe.gpu_driver import loaded_driver
 from ...observe.mpi import Mpi, found_mpi
 from ...observe.nccl_libraries import cached_libraries, nccl_libraries
 from ...observe.nics import observe_addresses
+from ...observe.pam import logins_need_job
 from ...observe.pci import links_of
 from ...observe.qos import roce_places
 from ...observe.traffic_counters import Watched
@@ -79,6 +80,7 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
         "net_plugins": net_plugins(host, setting, wanted.libraries, mpi),
         "mpi": as_dicts(mpi),
         "slurm": {tool: host.which(tool) for tool in SLURM_TOOLS},
+        "needs_job": who.uid != 0 and logins_need_job(host),
         "programs": programs,
         "affinity": rows,
         "places": places(host, spec, identity),
