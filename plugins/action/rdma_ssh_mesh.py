@@ -10,7 +10,7 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import SSH_MESH
-from ansible_collections.railwright.rdma.plugins.module_utils.host.job_user import ACCEPT
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import resolved_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec

@@ -11,10 +11,10 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import list_or_empty, number, usable_addresses
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean, one_line
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
-from ansible_collections.railwright.rdma.plugins.module_utils.host.job_user import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import cause
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import is_old
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import transport
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, number_text, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict

@@ -12,8 +12,8 @@ from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, located, mirrored, pinned
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host.job_user import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import collectives_of
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 from .answers import wire

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from ansible import constants
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host.job_user import ACCEPT, ALLOWED, ROOT
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT, ALLOWED, ROOT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.job_user import KEY
 from railwright.exitcodes import InputError

@@ -5,13 +5,13 @@ from typing import Any, Callable, Dict
 
 from ..errors import RailwrightError
 from ..host.host import Host
-from ..host.job_user import ACCEPT, job_account
 from ..measure.counter_verdicts import watched
 from ..measure.ddp import node
 from ..measure.ddp.launch import share_from
 from ..measure.nccl_tests import job, pairs, readiness, run_directory
 from ..measure.nccl_tests.collect import collect
 from ..measure.nccl_tests.launch import collectives_of
+from ..observe.accounts import ACCEPT, job_account
 from ..observe.identity import observe_identity
 from ..observe.nics import ancestors_connection_address
 from ..prefix.python_env.manifest import steady

@@ -11,10 +11,9 @@ from ..areas.common.files import FileState, is_ours, observe_file
 from ..errors import RailwrightError
 from ..formats.outside import whole
 from ..host import host as accounts
-from ..host import job_user
 from ..host.host import Host
+from ..observe import accounts as users
 from ..observe.nics import observe_addresses, uplinks
-from ..observe.pam import logins_need_job
 from . import files as texts
 
 KEY = "ssh_mesh_user"
@@ -55,7 +54,7 @@ def account(name: str) -> Account:
 
 def job_account(host: Host, name: Optional[str], root: bool) -> Account:
     """The mesh's user; ``root``: uid 0 is accepted. Raises RailwrightError."""
-    return account(job_user.job_account(host, name, KEY, root).name)
+    return account(users.job_account(host, name, KEY, root).name)
 
 
 def as_owner(host: Host, who: Account, path: str) -> ContextManager[None]:
@@ -68,7 +67,7 @@ def as_owner(host: Host, who: Account, path: str) -> ContextManager[None]:
 def observe(host: Host, who: Account, connection: Optional[str]) -> Dict[str, Any]:
     """What the others must know of this node, and what it has already. No secret is in it."""
     daemon = ask_sshd(host, who)
-    needs_job = NEEDS_JOB % who.name if who.uid != 0 and logins_need_job(host) else None
+    needs_job = NEEDS_JOB % who.name if who.uid != 0 and users.logins_need_job(host) else None
     problems = [text for text in (daemon.problem, client_problem(host), needs_job) if text is not None]
     found: Optional[texts.Authorized] = None
     if daemon.authorized is not None:
@@ -242,5 +241,5 @@ def try_logins(host: Host, name: Optional[str], peers: Sequence[str], root: bool
     if not is_ours(host.read(texts.CLIENT) or ""):
         return {"configured": False, "user": user, "logins": {}}
     who = account(user)
-    refused = job_user.root_problem(who, name, KEY, root)
+    refused = users.root_problem(who, name, KEY, root)
     return {"configured": True, "user": user, "logins": {peer: refused or login(host, who, peer) for peer in peers}}

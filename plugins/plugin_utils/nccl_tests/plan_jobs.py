@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked
-from ansible_collections.railwright.rdma.plugins.module_utils.host.job_user import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import launch
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.collect import GRAPH, TOPOLOGY, debug_file
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.inspector import variables as inspector_variables
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import SECONDS as PROBE_SECONDS
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import KILL_AFTER_S, MARKER
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.run_directory import HOSTS, PROBE, directory_of
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 from ..speed.machine import Machine, machine_of

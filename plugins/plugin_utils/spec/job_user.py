@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.host.job_user import ACCEPT, ALLOWED, ROOT, UNSET
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT, ALLOWED, ROOT, UNSET
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 from .findings import Findings

@@ -77,12 +77,7 @@ def command(
     console.expect_answers("isolate --drain", yes=yes or not drained, form=form)
     session = Session("isolate", inventory, limit, form)
     judged = session.judge()
-    if len(judged.inventory.hosts) < 2:
-        raise InputError("isolate measures nodes against each other, and one node is all that was given; allowed: two nodes or more")
-    if tool == "nccl":
-        from railwright.job_user import expect_job_user
-
-        expect_job_user(judged.inventory, judged.specs)
+    _expect_nodes(judged, tool)
     if drained:
         check_drain(judged)
     place = last_of("isolate", session.inventory, journal.WORK) if resume else place_of("isolate", session.inventory, session.id)
@@ -126,6 +121,16 @@ def _agree(tool: str, job: str | None, *, resume: bool) -> None:
         raise InputError(f"--tool {tool}: is no such tool; allowed: auto, {', '.join(TOOLS)}")
     if job is not None and resume:
         raise InputError("--resume goes on with the nodes of the search that was interrupted; allowed: without --job")
+
+
+def _expect_nodes(judged: Judged, tool: str) -> None:
+    """Raise InputError where nothing can be measured by this tool, whatever the nodes answer."""
+    from railwright.job_user import expect_job_user
+
+    if len(judged.inventory.hosts) < 2:
+        raise InputError("isolate measures nodes against each other, and one node is all that was given; allowed: two nodes or more")
+    if tool == "nccl":
+        expect_job_user(judged.inventory, judged.specs)
 
 
 def drained_rows(session: Session, findings: Collection[Finding], *, yes: bool) -> list[dict[str, Any]]:

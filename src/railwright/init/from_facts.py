@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import SOFTWARE, linked_ports
-from ansible_collections.railwright.rdma.plugins.module_utils.host.job_user import ROOT
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ROOT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import errors_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.rails import IdentifierError, check_rails, normalise

@@ -10,10 +10,10 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import bench, ssh_mesh
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.host import host as hosts
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
-from ansible_collections.railwright.rdma.plugins.module_utils.host.job_user import UNSET, job_account
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import UNSET, job_account
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.nccl_tests import install
+from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import apply
 from ansible_collections.railwright.rdma.plugins.module_utils.ssh_mesh import node as mesh
 from field_specs import build_spec
 
@@ -29,17 +29,24 @@ class Untouched(Host):
     def run(self, *_arguments: Any, **_named: Any) -> Any:
         raise AssertionError("a program was started")
 
-    spawn = make_directory = write = remove = run  # type: ignore[assignment]
+    def __getattribute__(self, name: str) -> Any:
+        return object.__getattribute__(self, "run" if name in ("spawn", "make_directory", "write", "remove") else name)
 
     @staticmethod
     def login() -> str:
         return "root"
 
 
+class ByPerson(Untouched):
+    @staticmethod
+    def login() -> str:
+        return "nobody"
+
+
 @pytest.fixture(autouse=True)
 def toor(monkeypatch: pytest.MonkeyPatch) -> None:
     """The node has a second name for uid 0."""
-    monkeypatch.setattr(hosts.pwd, "getpwnam", lambda name: TOOR if name == "toor" else REAL(name))
+    monkeypatch.setattr(pwd, "getpwnam", lambda name: TOOR if name == "toor" else REAL(name))
 
 
 def asked_of(benchmark: str, mode: str, user: str) -> dict[str, Any]:
@@ -76,7 +83,7 @@ def test_a_mesh_that_is_roots_already_is_no_good_one_and_can_be_removed(monkeypa
     found = ssh_mesh.answer(Untouched(), {"mode": "login", "user": None, "state": "present", "root": False, "peers": ["n2"]}, dry=False)
     assert found["login"] == {"configured": True, "user": "root", "logins": {"n2": UNSET}}
     assert mesh.job_account(Untouched(), None, True).uid == 0
-    monkeypatch.setattr(ssh_mesh.apply, "leave", lambda _host, who, _dry: [ssh_mesh.apply.Step(f"removed of {who.name}", None, None)])
+    monkeypatch.setattr(apply, "leave", lambda _host, who, _dry: [apply.Step(f"removed of {who.name}", None, None)])
     removed = ssh_mesh.answer(Untouched(), {"mode": "apply", "user": None, "state": "absent", "root": False}, dry=False)
     assert removed["changes"] == ["removed of root"]
 
@@ -91,5 +98,4 @@ def test_who_is_allowed() -> None:
     assert job_account(host, "nobody", "nccl_tests_user", False).name == "nobody"
     assert job_account(host, "toor", "nccl_tests_user", True).uid == 0, "rdma_job_user_root: accept"
     assert job_account(host, None, "nccl_tests_user", True).name == "root"
-    host.login = lambda: "nobody"  # type: ignore[method-assign,misc]
-    assert job_account(host, None, "nccl_tests_user", False).name == "nobody", "an ordinary login is a job user, as before"
+    assert job_account(ByPerson(), None, "nccl_tests_user", False).name == "nobody", "an ordinary login is a job user, as before"

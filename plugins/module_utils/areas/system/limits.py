@@ -14,8 +14,8 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 from ...formats import sysfs_values
 from ...formats.outside import is_digits
 from ...host.host import Host
+from ...observe.accounts import PAM, modules_of, pam_lines
 from ...observe.limits import SHOW
-from ...observe.pam import PAM, modules_of, pam_lines
 from ...rules.comparisons import Inspection, VerdictSubject, equal
 from ...spec.model import Spec
 from ...types import LIMIT, Change, Identity, Problem, Subject, Verdict, run

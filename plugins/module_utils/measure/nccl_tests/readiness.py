@@ -17,13 +17,13 @@ from ...formats.program_output import one_line, reason
 from ...formats.text import grouped
 from ...host.commands import check_answers
 from ...host.host import Host
+from ...observe.accounts import logins_need_job
 from ...observe.affinity import affinity, driver_matrix
 from ...observe.devices import pci_attribute
 from ...observe.gpu_driver import loaded_driver
 from ...observe.mpi import Mpi, found_mpi
 from ...observe.nccl_libraries import cached_libraries, nccl_libraries
 from ...observe.nics import observe_addresses
-from ...observe.pam import logins_need_job
 from ...observe.pci import links_of
 from ...observe.qos import roce_places
 from ...observe.traffic_counters import Watched

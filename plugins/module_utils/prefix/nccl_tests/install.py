@@ -15,8 +15,8 @@ from ...errors import RailwrightError
 from ...formats.text import first_of
 from ...host.commands import check_answers, check_brought, must, sum_of, sums
 from ...host.host import SEARCH_PATH, Account, Host
-from ...host.job_user import job_account
 from ...measure.nccl_tests.processes import account, as_user
+from ...observe.accounts import job_account
 from ...observe.identity import observe_arch
 from ..installer import check_space, make_directory, plain_name, put_in_place, temporary_directory
 from . import mount, toolchain

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.pam import logins_need_job
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import logins_need_job
 
 ADOPT = "account required pam_slurm_adopt.so"
 
