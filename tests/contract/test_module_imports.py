@@ -22,7 +22,7 @@ NEEDS: dict[str, tuple[set[str], int]] = {
     "rdma_packages": ({"areas", "plan"}, 45),
     "rdma_prefix": ({"areas", "measure", "prefix"}, 78),
     "rdma_rollback": ({"apply", "areas", "plan", "rollback"}, 163),
-    "rdma_ssh_mesh": ({"areas", "ssh_mesh"}, 19),
+    "rdma_ssh_mesh": ({"areas", "ssh_mesh"}, 20),
     "rdma_state": ({"apply", "areas", "plan"}, 164),
     "rdma_upgrade": ({"apply"}, 14),
 }

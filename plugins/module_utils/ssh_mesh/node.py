@@ -12,9 +12,13 @@ from ..errors import RailwrightError
 from ..formats.outside import lines_in, whole
 from ..host import host as accounts
 from ..host.host import Host
+from ..observe import accounts as users
 from ..observe.nics import observe_addresses, uplinks
 from . import files as texts
 
+KEY = "ssh_mesh_user"
+NEEDS_JOB = ("pam_slurm_adopt refuses ssh logins of %s without a job on this node, so the mesh is of no use; start ranks by srun "
+             "(nccl_tests_launcher: slurm)")
 CONFIGURATIONS = ("/etc/ssh/ssh_config", "/usr/etc/ssh/ssh_config")
 INCLUDE = "ssh_config.d/"
 ROOT_LOGIN = ("no", "forced-commands-only")
@@ -44,8 +48,13 @@ class Daemon(NamedTuple):
 
 
 def account(name: str) -> Account:
-    found = accounts.account(name, "ssh_mesh_user")
+    found = accounts.account(name, KEY)
     return Account(name, found.uid, found.gid, found.home.rstrip("/"))
+
+
+def job_account(host: Host, name: Optional[str], root: bool) -> Account:
+    """The mesh's user; ``root``: uid 0 is accepted. Raises RailwrightError."""
+    return account(users.job_account(host, name, KEY, root).name)
 
 
 def as_owner(host: Host, who: Account, path: str) -> ContextManager[None]:
@@ -58,7 +67,8 @@ def as_owner(host: Host, who: Account, path: str) -> ContextManager[None]:
 def observe(host: Host, who: Account, connection: Optional[str]) -> Dict[str, Any]:
     """What the others must know of this node, and what it has already. No secret is in it."""
     daemon = ask_sshd(host, who)
-    problems = [text for text in (daemon.problem, client_problem(host)) if text is not None]
+    needs_job = NEEDS_JOB % who.name if who.uid != 0 and users.logins_need_job(host) else None
+    problems = [text for text in (daemon.problem, client_problem(host), needs_job) if text is not None]
     found: Optional[texts.Authorized] = None
     if daemon.authorized is not None:
         found = texts.authorized(read_authorized(host, who, daemon.authorized))
@@ -225,9 +235,11 @@ def login(host: Host, who: Account, name: str) -> Optional[str]:
     return (lines_in(answer.err.strip()) or ["exit %d" % answer.rc])[-1]
 
 
-def try_logins(host: Host, user: str, peers: Sequence[str]) -> Dict[str, Any]:
+def try_logins(host: Host, name: Optional[str], peers: Sequence[str], root: bool) -> Dict[str, Any]:
     """Whether the mesh's files are here and, where they are, by peer None or what ssh said. Changes nothing."""
+    user = name or host.login()
     if not is_ours(host.read(texts.CLIENT) or ""):
         return {"configured": False, "user": user, "logins": {}}
     who = account(user)
-    return {"configured": True, "user": user, "logins": {peer: login(host, who, peer) for peer in peers}}
+    refused = users.root_problem(who, name, KEY, root)
+    return {"configured": True, "user": user, "logins": {peer: refused or login(host, who, peer) for peer in peers}}

@@ -101,6 +101,10 @@ def command(
     judged = session.judge({**given, **({"ddp_benchmark_repeatable": True} if burns else {})}, {name: OPTIONS[name] for name in given})
     if nccl_tests:
         check_groups(judged, given)
+    from railwright.job_user import expect_job_user
+
+    for key in ["nccl_tests_user"] * nccl_tests + ["ddp_benchmark_user"] * ddp:
+        expect_job_user(judged.inventory, judged.specs, key)
     try:
         if burns:
             from railwright.cli.burn_in import burn_in

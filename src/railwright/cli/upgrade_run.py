@@ -93,8 +93,12 @@ def judge_pins(
     """Lint with the pins in force. Raises InputError; no node is contacted."""
     given = {} if consent is None else {"rdma_consent": consent}
     found = session.judge({**pins, **given}, {**places, "rdma_consent": "--consent"})
-    merged = {key: found.variables[key] for key in pins}
     site = site_of(found.specs, len(found.inventory.groups[GROUP]))
+    if site.gate == "nccl_tests":
+        from railwright.job_user import expect_job_user
+
+        expect_job_user(found.inventory, found.specs)
+    merged = {key: found.variables[key] for key in pins}
     rules = overruled(site.rules, said, ordered(list(found.inventory.hosts), site.rules))
     return Judged(session, found.inventory, merged, given, site._replace(rules=rules), regions_of(found))
 

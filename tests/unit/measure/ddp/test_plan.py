@@ -17,7 +17,7 @@ from field_specs import build_spec
 LOOK = DDP.format("inspect")
 WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "repeatable": False,
           "min_samples_per_s": None, "environment": {"NCCL_DEBUG": "INFO"},
-          "promise": {"fabric": "roce", "network": "promised", "gdr": True}}
+          "promise": {"fabric": "roce", "network": "promised", "gdr": True}, "root": False}
 
 
 def look(number: int, **more: Any) -> dict[str, Any]:
