@@ -13,6 +13,7 @@ import typer
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import json_object
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import WATCHED
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
 from railwright.cli import console, one_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, settings
 from railwright.cli.session import Judged, Session, concluded, failed_headings
@@ -61,9 +62,9 @@ def command(
         raise InputError("no node has an agent; allowed: agent_mode: observe, or drain, in the inventory")
     with breaker(session, drained=drained) as kept:
         nodes, outcome = asked(session, judged)
-        spec = next(iter(judged.specs.values()))
-        leaves = {group: judged.inventory.groups[group] & judged.specs.keys() for group in spec["leaves"]}
-        limits = Limits(spec["drain_most"], spec["drain_share"], spec["drain_leaf_most"])
+        specs = judged.specs.values()
+        leaves = {group: judged.inventory.groups[group] & judged.specs.keys() for group in site_value(specs, "leaves")}
+        limits = Limits(*(site_value(specs, field) for field in ("drain_most", "drain_share", "drain_leaf_most")))
         found = decide(nodes, leaves, limits, "" if reset else str(kept.get("tripped") or ""))
         kept["tripped"] = found.tripped
         if drained and (found.drain or found.cured):
