@@ -24,6 +24,7 @@ from ansible.vars.manager import VariableManager
 from ansible.vars.plugins import get_vars_from_inventory_sources
 from jinja2 import Environment, TemplateError, meta, nodes
 
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.hurtful import REACH
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 
@@ -36,6 +37,7 @@ FACTS = ("ansible_facts", "ansible_local")  # what nodes have said: nothing of i
 # What tells two nodes' ways apart: kept as it is written, templates and all, since most hosts have a value of their own.
 WAYS = ("ansible_host", "ansible_port", "ansible_connection", "ansible_ssh_host", "ansible_ssh_port", "ansible_ssh_common_args",
         "ansible_ssh_extra_args", "ansible_ssh_args")  # fmt: skip
+KEPT = REACH.union(WAYS)
 REACHES = ("inventory_hostname", "inventory_hostname_short")
 
 
@@ -166,7 +168,7 @@ class Groups:
         self.behind: dict[str, set[str] | None] = {}  # key of ours: the variables that decide it; None: to be templated for each host
         for name, value in raw.items():
             if name not in BY_NAME:
-                self.values.setdefault(str(name), plain(value) if name in WAYS else None)
+                self.values.setdefault(str(name), plain(value) if name in KEPT else None)
                 continue
             seen: set[str] = set()
             steady = names_behind(value, raw, seen) and not seen & unsteady
@@ -244,7 +246,7 @@ class Variables:
         known = self._loader.values.get(host.name, {})
         for name, value in raw.items():
             if name not in BY_NAME:
-                if name in WAYS:
+                if name in KEPT:
                     own[str(name)] = plain(value)
                 elif name not in shared:
                     own[str(name)] = None

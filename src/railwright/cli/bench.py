@@ -12,7 +12,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ACROSS, LEAF, RAIL
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.baseline import KEY, baseline_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.groups import by_leaf, leaf_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
 from railwright.burn_in.rounds import WORK as BURN_IN
 from railwright.burn_in.rounds import Options
 from railwright.cli import console, verdicts
@@ -138,6 +137,8 @@ def check_burn_in(*, burns: bool, only: bool, never: bool, again: bool) -> None:
 
 def check_groups(judged: Judged, given: Collection[str]) -> None:
     """Groups that were asked for by name and that these nodes do not have; what the inventory alone rules out is the linter's to say."""
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
+
     inventory, (host, spec) = judged.inventory, next(iter(judged.specs.items()))
     leaves = leaf_of(site_value(judged.specs.values(), "leaves"), inventory.groups)
     for group in spec["nccl_tests_groups"] or ():

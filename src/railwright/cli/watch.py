@@ -13,7 +13,6 @@ import typer
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import json_object
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import WATCHED
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
 from railwright.cli import console, one_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, settings
 from railwright.cli.session import Judged, Session, concluded, failed_headings
@@ -51,6 +50,8 @@ def command(
     inventory: Inventory, limit: Limit = None, drained: Drain = False, reset: Reset = False, yes: Yes = False,
     form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
+
     if drained and limit is not None:
         raise InputError("--limit: the limits of a drain are those of all nodes; allowed: --drain without --limit")
     if reset and not drained:
