@@ -70,14 +70,14 @@ def make_plan(
 
 
 def agreed(wanted: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The values that one job has one of; the floor is that of the first node that has one."""
+    """The values that one job has one of; the highest floor counts."""
     for name in SAME:
         if len({repr(item[name]) for item in wanted.values()}) > 1:
             each = ", ".join(f"{node} has {item[name]}" for node, item in wanted.items())
             raise PlanError(f"ddp_benchmark_{name} must be the same on every node: {each}")
     first = next(iter(wanted.values()))
     floors = [item["min_samples_per_s"] for item in wanted.values() if item["min_samples_per_s"] is not None]
-    return {**{name: first[name] for name in (*SAME, "promise")}, "minimum": floors[0] if floors else None}
+    return {**{name: first[name] for name in (*SAME, "promise")}, "minimum": max(floors, default=None)}
 
 
 def interface(node: str, seen: dict[str, Any], *, alone: bool) -> str:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import ISOLATED, KEPT, LONGEST_REASON, OURS, STATES, is_of_run
 
 from .results import BATCH, names, variable_of
+from .spec.check_jobs import COMMANDS
 from .spec.schema import BY_NAME
 
 Drain = dict[str, Any]
@@ -27,6 +28,7 @@ class Place(NamedTuple):
 
     scheduler: str
     host: str  # where it is asked
+    commands: str = ""  # of upgrade_scheduler command: another host's would drain by other rules
 
 
 class Unfit(ValueError):
@@ -34,7 +36,8 @@ class Unfit(ValueError):
 
 
 def drain_place(variables: dict[str, Any], host: str) -> Place:
-    return Place(*(str(_value(variables, host, name)) for name in ("upgrade_scheduler", "upgrade_scheduler_host")))
+    scheduler, where = (str(_value(variables, host, name)) for name in ("upgrade_scheduler", "upgrade_scheduler_host"))
+    return Place(scheduler, where, repr([_value(variables, host, name) for name in COMMANDS]) if scheduler == "command" else "")
 
 
 def _value(variables: dict[str, Any], host: str, name: str) -> Any:

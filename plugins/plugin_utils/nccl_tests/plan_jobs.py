@@ -140,8 +140,9 @@ def disagreements(nodes: Sequence[Node]) -> list[str]:
     found = []
     for key in sorted(nodes[0].wishes):
         values = {node.name: node.wishes[key] for node in nodes}
-        if key.startswith("nccl_tests_") and key not in PER_NODE_KEYS and any(value != nodes[0].wishes[key] for value in values.values()):
-            found.append(f"{key} must be the same on every node: {_differing(values)}")
+        one_value = key == "leaves" or (key.startswith("nccl_tests_") and key not in PER_NODE_KEYS)
+        if one_value and any(value != nodes[0].wishes[key] for value in values.values()):
+            found.append(f"{'rdma_leaves' if key == 'leaves' else key} must be the same on every node: {_differing(values)}")
     users = {node.name: str(node.seen["user"]) for node in nodes}
     if len(set(users.values())) > 1:
         each = ", ".join("%s has %s" % item for item in sorted(users.items()))

@@ -21,6 +21,7 @@ from .check_rules import Checked, Malformed, Values, check_rules
 from .cross_host import validate_site
 from .erdma_instances import erdma_derived
 from .findings import MISSING, Findings, did_you_mean
+from .hurtful import check_hurtful
 from .job_user import check_job_user, fill_users
 from .nccl_overrides import check_overrides
 from .rails import Shape, check_rails, unsuspicious_rails
@@ -166,6 +167,8 @@ def check_value(key: Any, value: Any, findings: Findings) -> Any:
         return findings.error(key.name, value, f"is no fabric that railwright knows{did_you_mean(value, FABRICS)}", ", ".join(FABRICS))
     before = findings.error_count()
     checked = check_key(key, value, key.name, findings)
+    if checked is not MISSING and key.type != "dict":
+        check_hurtful(key.name, key.name, checked, findings)
     if checked is not MISSING and key.name in ENTRY_CHECKS:
         entry = ENTRY_CHECKS[key.name]
         if isinstance(checked, dict):

@@ -192,13 +192,15 @@ def at_work(session: Session, judged: Judged, suspects: Collection[str]) -> dict
 
 def leaves_of(judged: Judged, nodes: Collection[str]) -> dict[str, Collection[str | tuple[str, str]]]:
     """Leaf -> its nodes, or its (node, rail) where each rail has switches of its own; {} where the inventory does not say."""
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
     from railwright.leaves import leaf_name
 
-    spec = next(iter(judged.specs.values()))
+    specs = judged.specs.values()
+    spec, per_rail = next(iter(specs)), site_value(specs, "leaf_per_rail")
     found: dict[str, Collection[str | tuple[str, str]]] = {}
-    for group in spec["leaves"]:
+    for group in site_value(specs, "leaves"):
         members = [node for node in judged.inventory.groups[group] if node in nodes]
-        if spec["leaf_per_rail"]:
+        if per_rail:
             found |= {leaf_name(spec, group, rail.name): [(node, rail.name) for node in members] for rail in spec.rails if members}
         elif members:
             found[group] = members

@@ -52,6 +52,8 @@ def command(
     inventory: Inventory, limit: Limit = None, drained: Drain = False, reset: Reset = False, yes: Yes = False,
     form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
+
     if drained and limit is not None:
         raise InputError("--limit: the limits of a drain are those of all nodes; allowed: --drain without --limit")
     if reset and not drained:
@@ -63,9 +65,9 @@ def command(
         raise InputError("no node has an agent; allowed: agent_mode: observe, or drain, in the inventory")
     with breaker(session, drained=drained) as kept:
         nodes, outcome = asked(session, judged)
-        spec = next(iter(judged.specs.values()))
-        leaves = {group: judged.inventory.groups[group] & judged.specs.keys() for group in spec["leaves"]}
-        limits = Limits(spec["drain_most"], spec["drain_share"], spec["drain_leaf_most"])
+        specs = judged.specs.values()
+        leaves = {group: judged.inventory.groups[group] & judged.specs.keys() for group in site_value(specs, "leaves")}
+        limits = Limits(*(site_value(specs, field) for field in ("drain_most", "drain_share", "drain_leaf_most")))
         found = decide(nodes, leaves, limits, "" if reset else str(kept.get("tripped") or ""))
         kept["tripped"] = found.tripped
         if drained and (found.drain or found.cured):

@@ -38,6 +38,12 @@ def test_ranks_follow_the_inventory_and_each_nodes_number_of_gpus() -> None:
     assert (found["world_size"], found["hosts"]) == (20, ["node1", "node2", "node3"])
 
 
+def test_the_highest_floor_counts_whichever_node_has_it() -> None:
+    nodes = {"node1": look(1), "node2": look(2)}
+    wanted = {"node1": {**WISHES, "min_samples_per_s": 1}, "node2": {**WISHES, "min_samples_per_s": 50000}}
+    assert make_plan("ddp-x", nodes, wanted)["minimum"] == 50000
+
+
 def test_they_meet_at_the_first_nodes_bootstrap_address() -> None:
     found = made(look(1), look(2))
     assert (found["master"], found["port"]) == ("192.0.2.1", 29500)
