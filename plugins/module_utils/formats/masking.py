@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a person, a record or a report is shown of values that may be secrets: names tell. Pure, and linear in what it is given.
+"""What a person, a record or a report is shown of values that may be secrets: names tell. Linear in what it is given.
 
 Hidden are the value after a name that looks like a secret's (``HF_TOKEN=…``, ``password: …``, ``--secret …``, a sysctl ``…_key``) and
-user and password of a URL. What is written on a node is never made of what came out of here.
+user and password of a URL; and, whatever its name, each text that was given to ``hide``: on the controller, what came out of a vault.
+What is written on a node is never made of what came out of here.
 """
 
-from typing import Any, List, Tuple
+import json
+from typing import Any, Dict, Iterable, List, Tuple
 
 from ..types import Change
 from .outside import is_digits
@@ -19,7 +21,66 @@ _SECRET = (
 _NAME_LIMIT = 64  # characters of a name that are inspected
 _QUOTES = "\"'"
 _END_OF_URL = "/?#\"'<>\\"
-_OPEN = ("key", "what")  # of a change: others refer to it by these
+SHOWN = (  # parts of a result that are for people
+    "msg", "notes", "plan", "problems", "refused", "before", "after", "diff", "remaining", "left", "findings", "unknown", "verdicts",
+    "overview",
+)
+OPEN = ("key", "what")  # of a change: others refer to it by these
+_VALUES = ("before", "after", "expected", "found")  # of a change or a finding: a number there may be a hidden value
+_HEAD = 4  # characters: a shorter text is hidden by its key alone, because it stands in every other text too
+_WHOLE = 8  # a shorter text, and a number, is hidden where it stands between other signs than letters, digits and _
+_hidden: Dict[str, List[str]] = {}  # texts by their first characters, the longest first
+
+
+def hide(texts: Iterable[str]) -> None:
+    """Hide these texts from now on in all that this process masks or prints."""
+    for text in texts:
+        lines = [line.strip() for line in text.split("\n")]
+        for form in {text, json.dumps(text)[1:-1], repr(text)[1:-1], *(lines if len(lines) > 1 else ())}:
+            same = _hidden.setdefault(form[:_HEAD], [])
+            if len(form.strip()) >= _HEAD and form not in same:
+                same.append(form)
+                same.sort(key=len, reverse=True)
+
+
+def forget() -> None:
+    """Begin anew: the next command line of this process has another inventory."""
+    _hidden.clear()
+
+
+def hidden(value: Any, kept: Tuple[str, ...] = ()) -> Any:
+    """The same JSON value without the texts of ``hide``. ``kept``: names whose values stay as they are."""
+    if not _hidden:
+        return value
+    if isinstance(value, str):
+        return _without_hidden(value)
+    if isinstance(value, dict):
+        return {hidden(name): item if name in kept else _hidden_number(item) if name in _VALUES and is_digits(str(item)) else
+                hidden(item, kept) for name, item in value.items()}
+    return [hidden(item, kept) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _hidden_number(value: Any) -> Any:
+    return HIDDEN if _without_hidden(str(value)) == HIDDEN else value
+
+
+def _without_hidden(text: str) -> str:
+    parts: List[str] = []
+    done = at = 0
+    while at <= len(text) - _HEAD:
+        forms = [form for form in _hidden.get(text[at:at + _HEAD], ()) if text.startswith(form, at) and _stands(text, at, form)]
+        if forms:
+            parts += [text[done:at], HIDDEN]
+            done = at + len(forms[0])
+        at = max(done, at + 1)
+    return "".join(parts) + text[done:]
+
+
+def _stands(text: str, at: int, form: str) -> bool:
+    if len(form) >= _WHOLE and not is_digits(form):
+        return True
+    around = text[at - 1:at] + text[at + len(form):at + len(form) + 1]
+    return not any(char.isalnum() or char == "_" for char in around)
 
 
 def secret_name(name: str) -> bool:
@@ -37,7 +98,7 @@ def masked(value: Any) -> Any:
     if isinstance(value, str):
         return masked_text(value)
     if isinstance(value, dict):
-        return {name: item if name in _OPEN else masked_value(str(name), item) for name, item in value.items()}
+        return {name: item if name in OPEN else masked_value(str(name), item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return _words(value)
     return value
@@ -70,7 +131,7 @@ def _words(words: Any) -> List[Any]:
 
 def masked_text(text: str) -> str:
     """Each line by itself."""
-    return "\n".join(_line(without_user(line)) for line in text.split("\n"))
+    return "\n".join(_line(without_user(line)) for line in hidden(text).split("\n"))
 
 
 def without_user(line: str) -> str:

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Values of an inventory that are shown to nobody: a vault, an ``!unsafe`` or a lookup had a part in them.
+
+``Sources`` finds them among a host's variables as they are written. ``Opened`` keeps their texts by key, and takes them out of findings.
+Nothing here depends on the release of ansible-core: 2.19 tags values, 2.16 has classes for them.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN, hidden, hide
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding
+
+from .schema import BY_NAME
+from .values import plain
+
+TEMPLATE = re.compile(r"\{[{%#]|\A#jinja2:")
+RAILS = "rdma_rails"  # their names stand in everything that is said
+# What tells two nodes' ways apart: lint keeps it as it is written, templates and all, since most hosts have a value of their own.
+WAYS = ("ansible_host", "ansible_port", "ansible_connection", "ansible_ssh_host", "ansible_ssh_port", "ansible_ssh_common_args",
+        "ansible_ssh_extra_args", "ansible_ssh_args")  # fmt: skip
+VAULTED = frozenset(("AnsibleVaultEncryptedUnicode", "EncryptedString", "VaultedValue"))
+# In a template: what reads from elsewhere than from the host's own variables.
+READERS = frozenset(("lookup", "query", "q", "hostvars", "vars", "unvault", "include", "import"))
+_WORD = re.compile(r"\w+")
+_STEP = re.compile(r"[.\[]")
+_NUMBERED = re.compile(r"(?<![\w.:/-])(?=[\w.:/-]*[0-9])[\w.:/-]+")
+_ADVICE = re.compile(r"; did you mean [^?]*\?")
+_UNDEFINED = re.compile(r"'\w+' is undefined")
+SHORT = 3  # letters of a word that counts as a part of a value
+
+
+class Sources:
+    """Which variables of a host hold a hidden value. ``encrypted``: whether a file is in a vault as a whole."""
+
+    def __init__(self, variables: Mapping[str, Any], encrypted: Callable[[str], bool]) -> None:
+        self._variables, self._encrypted = variables, encrypted
+        self._known: dict[str, bool] = {}
+        self._names: dict[str, Any] = {}
+
+    def named(self, name: str) -> bool:
+        """Whether a variable, or one that its templates name, holds a hidden value."""
+        if name not in self._known:
+            self._known[name] = False  # of a variable that names itself
+            value = self._variables[name]
+            self._known[name] = self._holds(value) or (isinstance(value, (int, float)) and self._from_vault(self._name(name)))
+        return self._known[name]
+
+    def keys(self) -> list[str]:
+        """The variables that hold one, of those that findings are about."""
+        return [str(name) for name in self._variables if (name in BY_NAME or name in WAYS) and self.named(name)]
+
+    def texts(self, key: str, value: Any) -> set[str]:
+        """The texts to hide of a key's ``value``, in which the templates are filled in."""
+        names = {str(rail.get("name")) for rail in value if isinstance(rail, Mapping)} if key == RAILS and isinstance(value, list) else ()
+        raw = self._variables[key]
+        return set(_leaves(value) if isinstance(raw, (int, float)) else self._texts(raw, value)).difference(names)
+
+    def _texts(self, raw: Any, value: Any) -> Iterator[str]:
+        """Of a list or a mapping only the parts that hold a hidden value."""
+        kinds = [dict, list] if self._holds(raw) and not self._marked(raw) else []
+        kind = next((kind for kind in kinds if isinstance(raw, kind) and isinstance(value, kind) and len(raw) == len(value)), None)
+        if kind is not None:
+            for one, other in zip(*(item.values() if kind is dict else item for item in (raw, value)), strict=True):
+                yield from self._texts(one, other)
+        elif self._holds(raw):
+            yield from _leaves(value)
+
+    def _holds(self, value: Any) -> bool:
+        if self._marked(value):
+            return True
+        if isinstance(value, dict):  # not hostvars, which would fill in every template of every host
+            return any(map(self._holds, value.values()))
+        if isinstance(value, (list, tuple)):
+            return any(map(self._holds, value))
+        if not isinstance(value, str) or not TEMPLATE.search(value):
+            return False
+        words = set(_WORD.findall(value))
+        return not words.isdisjoint(READERS) or any(map(self.named, sorted(words & self._variables.keys())))
+
+    def _marked(self, value: Any) -> bool:
+        kinds = _kinds(type(value).__mro__) | {kind.__name__ for kind in _tags(value)}
+        unsafe = "AnsibleUnsafe" in kinds or (isinstance(value, str) and "Origin" in kinds and "TrustedAsTemplate" not in kinds)
+        return unsafe or not VAULTED.isdisjoint(kinds) or self._from_vault(value)
+
+    def _from_vault(self, value: Any) -> bool:
+        tag = next((tag for kind, tag in _tags(value).items() if kind.__name__ == "Origin"), None)
+        file = getattr(tag, "path", None) or (getattr(value, "ansible_pos", None) or [None])[0]
+        return file is not None and self._encrypted(str(file))
+
+    def _name(self, name: str) -> Any:
+        """A variable's name as it was read: ansible-core 2.16 knows the file of a number by it alone."""
+        if not self._names:
+            self._names = {key: key for key in self._variables}
+        return self._names[name]
+
+
+@cache
+def _kinds(bases: tuple[type, ...]) -> frozenset[str]:
+    return frozenset(base.__name__ for base in bases)
+
+
+def _tags(value: Any) -> Mapping[Any, Any]:
+    found: Mapping[Any, Any] = getattr(value, "_ansible_tags_mapping", {})
+    return found
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    """The texts and numbers in a value, and the names of mappings; a yes or no tells nothing."""
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from (*_leaves(name), *_leaves(item))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    elif value is not None and not isinstance(value, bool) and str(value):
+        yield str(plain(value))
+
+
+def unfilled(error: Exception) -> str:
+    """Why the template of a hidden value cannot be filled in, without a part of the value."""
+    said = _UNDEFINED.search(str(error))
+    return said[0] if said else f"its template cannot be filled in ({type(error).__name__}); why is hidden: a secret takes part in it"
+
+
+class Opened:
+    """The hidden texts of an inventory, or of one host, by key."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, set[str]] = {}
+        self._words: set[str] = set()
+
+    def add(self, key: str, texts: Iterable[str], names: Iterable[str] = ()) -> None:
+        """``names``: of hosts and groups, which stand in everything that is said."""
+        found = set(texts)
+        self._texts.setdefault(key, set()).update(found)
+        found -= {*(BY_NAME[key].choices if key in BY_NAME else ()), *names}
+        self._words.update(word.lower() for text in found for word in _WORD.findall(text) if len(word) >= SHORT or len(text) <= SHORT)
+        hide(found)
+
+    def shown(self, finding: Finding) -> Finding:
+        """The finding without any hidden value. Of a key that holds one also without numbers and advice, which are made of the value."""
+        if not self._texts:
+            return finding
+        root = _STEP.split(finding.key)[0]
+        if root not in self._texts:
+            value, message, allowed = hidden(finding.value), self._without(finding.message), self._without(finding.allowed)
+            return finding._replace(value=value, message=message, allowed=allowed)
+        message, allowed = (_NUMBERED.sub(HIDDEN, self._without(_ADVICE.sub("", text))) for text in (finding.message, finding.allowed))
+        if root in BY_NAME and finding.allowed == BY_NAME[root].allowed():
+            allowed = finding.allowed
+        value = None if finding.value is None else HIDDEN
+        return finding._replace(key=root + self._without(finding.key[len(root):]), value=value, message=message, allowed=allowed)
+
+    def _without(self, text: str) -> str:
+        return _WORD.sub(lambda word: HIDDEN if word[0].lower() in self._words else word[0], hidden(text))
