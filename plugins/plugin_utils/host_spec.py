@@ -17,7 +17,7 @@ from .cluster_addresses import cluster_addresses
 from .controller_files import is_encrypted
 from .node_code import code_digest
 from .spec.nobody import agent_derived
-from .spec.opened import Opened, Sources, unfilled
+from .spec.opened import UNFILLED, VAULTED, Opened, Sources, unfilled
 from .spec.schema import BY_NAME
 from .spec.validate import build_spec
 
@@ -28,7 +28,7 @@ def host_spec(templar: Any, task_vars: dict[str, Any]) -> Spec:
     """The Spec of the current host. Raises AnsibleActionFail listing every error of its variables."""
     host = str(task_vars.get("inventory_hostname", ""))
     # Of a variable that is not ours the name alone counts: it may be a misspelt key of ours.
-    sources, opened = Sources(task_vars, cache(is_encrypted)), Opened()
+    sources, opened = Sources(task_vars, cache(is_encrypted), _from_vaults(templar, host, task_vars)), Opened()
     values: dict[str, Any] = dict.fromkeys(map(str, task_vars))
     for name in filter(BY_NAME.__contains__, task_vars):
         secret = sources.named(name)
@@ -50,10 +50,24 @@ def host_spec(templar: Any, task_vars: dict[str, Any]) -> Spec:
 def _value(templar: Any, name: str, raw: Any, *, secret: bool) -> Any:
     """The templated value as plain JSON types (Ansible's own string and dict types would leak into messages)."""
     try:
-        return json.loads(json.dumps(templar.template(raw)))
-    except AnsibleError as error:
-        if secret:  # Ansible's words may hold a part of the value; of a missing variable they hold its name
+        return json.loads(json.dumps(templar.template(raw), default=_vaulted))
+    except (AnsibleError, *UNFILLED) as error:
+        if secret:  # the message may hold a part of the value
             raise AnsibleActionFail(f"{name}: {unfilled(error)}") from None
-        raise AnsibleActionFail(f"{name}: {error}") from error
-    except TypeError as error:
-        raise AnsibleActionFail(f"{name}: {error}; allowed: plain YAML values") from error
+        allowed = "; allowed: plain YAML values" if isinstance(error, TypeError) else ""
+        raise AnsibleActionFail(f"{name}: {error}{allowed}") from error
+
+
+def _from_vaults(templar: Any, host: str, variables: dict[str, Any]) -> set[str]:
+    """The variables that stand so in a file in a vault as a whole, as far as Ansible remembers the file; 2.19 marks their values, too."""
+    files: dict[str, Any] = getattr(getattr(templar, "_loader", None), "_FILE_CACHE", {})
+    near = [path for path in map(str, files) if "/host_vars/" not in path or f"/host_vars/{host}" in path]
+    return {name for path in near if isinstance(files[path], dict) and is_encrypted(path)
+            for name, value in files[path].items() if name in variables and variables[name] == value}
+
+
+def _vaulted(value: Any) -> str:
+    """ansible-core 2.16 keeps a vaulted scalar as an object until it is read as text."""
+    if type(value).__name__ not in VAULTED:
+        raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+    return str(value)

@@ -53,7 +53,8 @@ def departure(part: Mapping[str, Any], found: Sequence[Mapping[str, Any]], *, on
     rows = {
         "new": [key for key in now if key not in was],
         "gone": [] if less else [key for key in was if key not in now],
-        "another": [key for key, change in now.items() if not less and key in was and not all(_alike(was[key][part], change[part]) for part in PARTS)],
+        "another": [key for key, now_is in now.items() if not less and key in was
+                    and not all(_alike(was[key][part], now_is[part]) for part in PARTS)],
     }
     said = "; ".join(f"{word}: {first_of([printable(key) for key in keys], SHOWN)}" for word, keys in rows.items() if keys)
     if not said:

@@ -160,7 +160,8 @@ def _load(
         for host in hosts:
             name = str(host.name)
             values[name], membership[name] = variables.values(host)
-            secret[name] = frozenset(texts := variables.secrets(host, values[name]))
+            texts = variables.secrets(host, values[name], *index.in_vaults(name, membership[name]))
+            secret[name] = frozenset(texts)
             for key in texts:
                 opened.add(key, texts[key], (*manager.hosts, *groups))
     except NotTemplatedError as failed:

@@ -94,6 +94,16 @@ class Index:
             found += sorted(rows, key=lambda row: row[1].source)
         return found
 
+    def in_vaults(self, host: str, groups: Iterable[str]) -> tuple[set[str], set[str]]:
+        """The variables of its groups, and its own, that are in files in a vault as a whole."""
+        if not self.encrypted:
+            return set(), set()
+        return ({name for group in groups for name in self._closed(("group", group))}, set(self._closed(("host", host))))
+
+    def _closed(self, owner: Owner) -> Iterator[str]:
+        for store in (self.inline, self.files):
+            yield from (name for name, said in store.get(owner, {}).items() if said[-1].file in self.encrypted)
+
     def place(self, found: Definition) -> Origin:
         file, line = found.file, found.line
         return Origin(file, (self.condensed[file].line(line) if file in self.condensed else line) + found.further)

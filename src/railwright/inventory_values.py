@@ -7,6 +7,7 @@ variables of the groups that the host has not set itself. Anything else is asked
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -24,7 +25,7 @@ from ansible.vars.plugins import get_vars_from_inventory_sources
 from jinja2 import Environment, TemplateError, meta, nodes
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.controller_files import is_encrypted
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import TEMPLATE, WAYS, Sources
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import TEMPLATE, UNFILLED, WAYS, Sources
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 
@@ -124,7 +125,7 @@ def names_behind(value: Any, variables: Mapping[str, Any], seen: set[str]) -> bo
 class NotTemplatedError(Exception):
     """A key of ours whose template Ansible cannot fill in."""
 
-    def __init__(self, key: str, raw: Any, groups: tuple[str, ...], error: AnsibleError, *, secret: bool) -> None:
+    def __init__(self, key: str, raw: Any, groups: tuple[str, ...], error: Exception, *, secret: bool) -> None:
         super().__init__(key)
         self.key, self.raw, self.groups, self.error, self.secret = key, raw, groups, error, secret
 
@@ -232,26 +233,27 @@ class Variables:
             for name, place in late:
                 try:
                     place[name] = plain(decrypted(templar.template(everything[name])))
-                except AnsibleError as error:
+                except (AnsibleError, *UNFILLED) as error:
                     secret = Sources(everything, self._encrypted).named(name)
                     raise NotTemplatedError(name, everything[name], groups.membership, error, secret=secret) from error
         return Layered(shared, own), groups.membership
 
-    def secrets(self, host: Any, values: Mapping[str, Any]) -> dict[str, set[str]]:
-        """The variables that hold a hidden value, of those that findings are about, each with its texts. ``values``: what they hold."""
+    def secrets(self, host: Any, values: Mapping[str, Any], names: AbstractSet[str], own: AbstractSet[str]) -> dict[str, set[str]]:
+        """The variables that hold a hidden value, of those that findings are about, each with its texts. ``values``: what they hold.
+        ``names``, ``own``: of those that come from files in a vault as a whole, what the groups and what the host itself has."""
         groups, raw = self.split(host)
         known = self._loader.values.get(host.name, {})
         everything = {**groups.raw, **raw}
-        sources = Sources(everything, self._encrypted)
-        if any(sources.named(name) for name, value in raw.items() if name not in self._magic and known.get(name) is not value):
+        sources = Sources(everything, self._encrypted, {*(names - raw.keys() if groups.raw else names), *own})
+        if own or any(sources.named(name) for name, value in raw.items() if name not in self._magic and known.get(name) is not value):
             keys = sources.keys()
         else:
             if groups.secret is None:
-                groups.secret = Sources(groups.raw, self._encrypted).keys()
+                groups.secret = Sources(groups.raw, self._encrypted, names).keys()
             keys = [key for key in groups.secret if key not in raw]
         found = {key: set() if key in WAYS else sources.texts(key, values[key]) for key in keys}
         for key in found.keys() & WAYS:
-            with suppress(AnsibleError):  # one that cannot be filled in here is shown as it is written
+            with suppress(AnsibleError, *UNFILLED):  # one that cannot be filled in here is shown as it is written
                 filled = Templar(loader=self._loader, variables=everything).template(everything[key])
                 found[key] = sources.texts(key, plain(decrypted(filled)))
         return found

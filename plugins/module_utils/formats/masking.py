@@ -7,7 +7,8 @@ What is written on a node is never made of what came out of here.
 """
 
 import json
-from typing import Any, Dict, Iterable, List, Tuple
+import re
+from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 from ..types import Change
 from .outside import is_digits
@@ -29,6 +30,7 @@ OPEN = ("key", "what")  # of a change: others refer to it by these
 _VALUES = ("before", "after", "expected", "found")  # of a change or a finding: a number there may be a hidden value
 _HEAD = 4  # characters: a shorter text is hidden by its key alone, because it stands in every other text too
 _WHOLE = 8  # a shorter text, and a number, is hidden where it stands between other signs than letters, digits and _
+_SEALED = re.compile(r"\(hidden [0-9]{1,6}\)")
 _hidden: Dict[str, List[str]] = {}  # texts by their first characters, the longest first
 
 
@@ -60,17 +62,43 @@ def hidden(value: Any, kept: Tuple[str, ...] = ()) -> Any:
     return [hidden(item, kept) for item in value] if isinstance(value, (list, tuple)) else value
 
 
+def sealed(value: Any) -> Any:
+    """The same JSON value with a number in place of each text of ``hide``, for ``unsealed`` of a process that hides the same."""
+    return _changed(value, lambda text: _without_hidden(text, _sealed_form)) if _hidden else value
+
+
+def unsealed(value: Any) -> Any:
+    forms = {"(hidden %d)" % number: form for number, form in enumerate(_forms())}
+    return _changed(value, lambda text: _SEALED.sub(lambda found: forms.get(found.group(), HIDDEN), text))
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {name: _changed(item, change) for name, item in value.items()}
+    return [_changed(item, change) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def _forms() -> List[str]:
+    return sorted(form for same in _hidden.values() for form in same)
+
+
+def _sealed_form(form: str) -> str:
+    return "(hidden %d)" % _forms().index(form)
+
+
 def _hidden_number(value: Any) -> Any:
     return HIDDEN if _without_hidden(str(value)) == HIDDEN else value
 
 
-def _without_hidden(text: str) -> str:
+def _without_hidden(text: str, put: Callable[[str], str] = lambda _form: HIDDEN) -> str:
     parts: List[str] = []
     done = at = 0
     while at <= len(text) - _HEAD:
         forms = [form for form in _hidden.get(text[at:at + _HEAD], ()) if text.startswith(form, at) and _stands(text, at, form)]
         if forms:
-            parts += [text[done:at], HIDDEN]
+            parts += [text[done:at], put(forms[0])]
             done = at + len(forms[0])
         at = max(done, at + 1)
     return "".join(parts) + text[done:]

@@ -6,9 +6,11 @@ Nothing here depends on the release of ansible-core: 2.19 tags values, 2.16 has 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
+
+from yaml import YAMLError
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN, hidden, hide
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding
@@ -24,28 +26,32 @@ WAYS = ("ansible_host", "ansible_port", "ansible_connection", "ansible_ssh_host"
 VAULTED = frozenset(("AnsibleVaultEncryptedUnicode", "EncryptedString", "VaultedValue"))
 # In a template: what reads from elsewhere than from the host's own variables.
 READERS = frozenset(("lookup", "query", "q", "hostvars", "vars", "unvault", "include", "import"))
+# Ansible's own variables: 2.19 marks names of hosts and groups as it marks an !unsafe.
+MAGIC = frozenset(("inventory_hostname", "inventory_hostname_short", "inventory_dir", "inventory_file", "groups", "group_names",
+                   "play_hosts", "ansible_play_hosts", "ansible_play_hosts_all", "ansible_play_batch"))  # fmt: skip
 _WORD = re.compile(r"\w+")
 _STEP = re.compile(r"[.\[]")
 _NUMBERED = re.compile(r"(?<![\w.:/-])(?=[\w.:/-]*[0-9])[\w.:/-]+")
 _ADVICE = re.compile(r"; did you mean [^?]*\?")
+UNFILLED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, YAMLError)  # what a filter raises before ansible-core 2.19
 _UNDEFINED = re.compile(r"'\w+' is undefined")
 SHORT = 3  # letters of a word that counts as a part of a value
 
 
 class Sources:
-    """Which variables of a host hold a hidden value. ``encrypted``: whether a file is in a vault as a whole."""
+    """Which variables of a host hold a hidden value. ``encrypted``: whether a file is in a vault as a whole. ``names``: variables that
+    come from such a file; ansible-core 2.16 itself marks neither numbers nor what is written as JSON."""
 
-    def __init__(self, variables: Mapping[str, Any], encrypted: Callable[[str], bool]) -> None:
-        self._variables, self._encrypted = variables, encrypted
+    def __init__(self, variables: Mapping[str, Any], encrypted: Callable[[str], bool], names: Collection[str] = ()) -> None:
+        self._variables, self._encrypted, self._names = variables, encrypted, names
         self._known: dict[str, bool] = {}
-        self._names: dict[str, Any] = {}
 
     def named(self, name: str) -> bool:
         """Whether a variable, or one that its templates name, holds a hidden value."""
         if name not in self._known:
             self._known[name] = False  # of a variable that names itself
             value = self._variables[name]
-            self._known[name] = self._holds(value) or (isinstance(value, (int, float)) and self._from_vault(self._name(name)))
+            self._known[name] = name in self._names or (name not in MAGIC and self._holds(value))
         return self._known[name]
 
     def keys(self) -> list[str]:
@@ -55,15 +61,14 @@ class Sources:
     def texts(self, key: str, value: Any) -> set[str]:
         """The texts to hide of a key's ``value``, in which the templates are filled in."""
         names = {str(rail.get("name")) for rail in value if isinstance(rail, Mapping)} if key == RAILS and isinstance(value, list) else ()
-        raw = self._variables[key]
-        return set(_leaves(value) if isinstance(raw, (int, float)) else self._texts(raw, value)).difference(names)
+        found = set(self._texts(self._variables[key], value)) or set(_leaves(value))
+        return found.difference(names)
 
     def _texts(self, raw: Any, value: Any) -> Iterator[str]:
         """Of a list or a mapping only the parts that hold a hidden value."""
-        kinds = [dict, list] if self._holds(raw) and not self._marked(raw) else []
-        kind = next((kind for kind in kinds if isinstance(raw, kind) and isinstance(value, kind) and len(raw) == len(value)), None)
-        if kind is not None:
-            for one, other in zip(*(item.values() if kind is dict else item for item in (raw, value)), strict=True):
+        alike = type(value) in (dict, list) and isinstance(raw, type(value)) and len(raw) == len(value)
+        if alike and not self._marked(raw):
+            for one, other in zip(*(item.values() if isinstance(item, dict) else item for item in (raw, value)), strict=True):
                 yield from self._texts(one, other)
         elif self._holds(raw):
             yield from _leaves(value)
@@ -89,12 +94,6 @@ class Sources:
         tag = next((tag for kind, tag in _tags(value).items() if kind.__name__ == "Origin"), None)
         file = getattr(tag, "path", None) or (getattr(value, "ansible_pos", None) or [None])[0]
         return file is not None and self._encrypted(str(file))
-
-    def _name(self, name: str) -> Any:
-        """A variable's name as it was read: ansible-core 2.16 knows the file of a number by it alone."""
-        if not self._names:
-            self._names = {key: key for key in self._variables}
-        return self._names[name]
 
 
 @cache
