@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from ansible import constants, context, template
@@ -156,11 +156,11 @@ def _load(
         hosts = _managed(manager, path, limit, {}, group)
         variables = Variables(manager, loader, *path, extra=extra)
         membership, values, secret = {}, {}, {}
-        opened = Opened()
+        opened, of_groups = Opened(), cache(partial(index.in_vaults, ""))
         for host in hosts:
             name = str(host.name)
             values[name], membership[name] = variables.values(host)
-            texts = variables.secrets(host, values[name], *index.in_vaults(name, membership[name]))
+            texts = variables.secrets(host, values[name], of_groups(membership[name]), index.in_vaults(name, membership[name]))
             secret[name] = frozenset(texts)
             for key in texts:
                 opened.add(key, texts[key], (*manager.hosts, *groups))

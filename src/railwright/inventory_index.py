@@ -94,15 +94,11 @@ class Index:
             found += sorted(rows, key=lambda row: row[1].source)
         return found
 
-    def in_vaults(self, host: str, groups: Iterable[str]) -> tuple[set[str], set[str]]:
-        """The variables of its groups, and its own, that are in files in a vault as a whole."""
-        if not self.encrypted:
-            return set(), set()
-        return ({name for group in groups for name in self._closed(("group", group))}, set(self._closed(("host", host))))
-
-    def _closed(self, owner: Owner) -> Iterator[str]:
-        for store in (self.inline, self.files):
-            yield from (name for name, said in store.get(owner, {}).items() if said[-1].file in self.encrypted)
+    def in_vaults(self, host: str, groups: tuple[str, ...]) -> frozenset[str]:
+        """The variables of a host, or of groups ("" for the host), whose last place is in a file that is in a vault as a whole."""
+        owners = [("host", host)] if host else [("group", group) for group in groups]
+        rows = [store.get(owner, {}) for owner in owners for store in (self.inline, self.files) if self.encrypted]
+        return frozenset(name for row in rows for name in row if self.places(host, groups, name)[-1][1].file in self.encrypted)
 
     def place(self, found: Definition) -> Origin:
         file, line = found.file, found.line

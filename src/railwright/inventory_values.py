@@ -7,7 +7,6 @@ variables of the groups that the host has not set itself. Anything else is asked
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -238,7 +237,7 @@ class Variables:
                     raise NotTemplatedError(name, everything[name], groups.membership, error, secret=secret) from error
         return Layered(shared, own), groups.membership
 
-    def secrets(self, host: Any, values: Mapping[str, Any], names: AbstractSet[str], own: AbstractSet[str]) -> dict[str, set[str]]:
+    def secrets(self, host: Any, values: Mapping[str, Any], names: frozenset[str], own: frozenset[str]) -> dict[str, set[str]]:
         """The variables that hold a hidden value, of those that findings are about, each with its texts. ``values``: what they hold.
         ``names``, ``own``: of those that come from files in a vault as a whole, what the groups and what the host itself has."""
         groups, raw = self.split(host)

@@ -50,49 +50,33 @@ def forget() -> None:
     _hidden.clear()
 
 
-def hidden(value: Any, kept: Tuple[str, ...] = ()) -> Any:
-    """The same JSON value without the texts of ``hide``. ``kept``: names whose values stay as they are."""
+def hidden(value: Any, kept: Tuple[str, ...] = (), put: Callable[[str], str] = lambda _form: HIDDEN) -> Any:
+    """The same JSON value without the texts of ``hide``. ``kept``: names whose values stay. ``put``: what stands for a text."""
     if not _hidden:
         return value
     if isinstance(value, str):
-        return _without_hidden(value)
+        return _without_hidden(value, put)
     if isinstance(value, dict):
-        return {hidden(name): item if name in kept else _hidden_number(item) if name in _VALUES and is_digits(str(item)) else
-                hidden(item, kept) for name, item in value.items()}
-    return [hidden(item, kept) for item in value] if isinstance(value, (list, tuple)) else value
+        return {hidden(name): item if name in kept else HIDDEN if name in _VALUES and hidden(str(item)) == HIDDEN else
+                hidden(item, kept, put) for name, item in value.items()}
+    return [hidden(item, kept, put) for item in value] if isinstance(value, (list, tuple)) else value
 
 
 def sealed(value: Any) -> Any:
-    """The same JSON value with a number in place of each text of ``hide``, for ``unsealed`` of a process that hides the same."""
-    return _changed(value, lambda text: _without_hidden(text, _sealed_form)) if _hidden else value
+    """The same JSON value with a number for each text of ``hide``, for ``unsealed`` in a process that hides the same."""
+    return hidden(value, (), {form: number for number, form in _sealed().items()}.__getitem__)
 
 
 def unsealed(value: Any) -> Any:
-    forms = {"(hidden %d)" % number: form for number, form in enumerate(_forms())}
-    return _changed(value, lambda text: _SEALED.sub(lambda found: forms.get(found.group(), HIDDEN), text))
+    forms = _sealed()
+    return json.loads(_SEALED.sub(lambda found: json.dumps(forms.get(found.group(), HIDDEN))[1:-1], json.dumps(value)))
 
 
-def _changed(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {name: _changed(item, change) for name, item in value.items()}
-    return [_changed(item, change) for item in value] if isinstance(value, (list, tuple)) else value
+def _sealed() -> Dict[str, str]:
+    return {"(hidden %d)" % number: form for number, form in enumerate(sorted(form for same in _hidden.values() for form in same))}
 
 
-def _forms() -> List[str]:
-    return sorted(form for same in _hidden.values() for form in same)
-
-
-def _sealed_form(form: str) -> str:
-    return "(hidden %d)" % _forms().index(form)
-
-
-def _hidden_number(value: Any) -> Any:
-    return HIDDEN if _without_hidden(str(value)) == HIDDEN else value
-
-
-def _without_hidden(text: str, put: Callable[[str], str] = lambda _form: HIDDEN) -> str:
+def _without_hidden(text: str, put: Callable[[str], str]) -> str:
     parts: List[str] = []
     done = at = 0
     while at <= len(text) - _HEAD:

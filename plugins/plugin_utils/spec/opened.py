@@ -43,15 +43,20 @@ class Sources:
     come from such a file; ansible-core 2.16 itself marks neither numbers nor what is written as JSON."""
 
     def __init__(self, variables: Mapping[str, Any], encrypted: Callable[[str], bool], names: Collection[str] = ()) -> None:
-        self._variables, self._encrypted, self._names = variables, encrypted, names
+        self._variables, self._encrypted = variables, encrypted
         self._known: dict[str, bool] = {}
+        self._behind = cache(lambda name: {None} if name in names else set(self._scan(variables[name])))
 
     def named(self, name: str) -> bool:
         """Whether a variable, or one that its templates name, holds a hidden value."""
         if name not in self._known:
-            self._known[name] = False  # of a variable that names itself
-            value = self._variables[name]
-            self._known[name] = name in self._names or (name not in MAGIC and self._holds(value))
+            seen: set[str | None] = {name}
+            todo = [name]
+            while todo:
+                found = self._behind(todo.pop()) - seen
+                seen |= found
+                todo += filter(None, found)
+            self._known[name] = None in seen
         return self._known[name]
 
     def keys(self) -> list[str]:
@@ -74,16 +79,18 @@ class Sources:
             yield from _leaves(value)
 
     def _holds(self, value: Any) -> bool:
+        return any(name is None or self.named(name) for name in set(self._scan(value)))
+
+    def _scan(self, value: Any) -> Iterator[str | None]:
+        """None for each hidden value, and the variables that templates name."""
         if self._marked(value):
-            return True
-        if isinstance(value, dict):  # not hostvars, which would fill in every template of every host
-            return any(map(self._holds, value.values()))
-        if isinstance(value, (list, tuple)):
-            return any(map(self._holds, value))
-        if not isinstance(value, str) or not TEMPLATE.search(value):
-            return False
-        words = set(_WORD.findall(value))
-        return not words.isdisjoint(READERS) or any(map(self.named, sorted(words & self._variables.keys())))
+            yield None
+        elif isinstance(value, (dict, list, tuple)):  # not hostvars, which would fill in every template of every host
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from self._scan(item)
+        elif isinstance(value, str) and TEMPLATE.search(value):
+            words = set(_WORD.findall(value))
+            yield from (words & self._variables.keys()) - MAGIC if words.isdisjoint(READERS) else (None,)
 
     def _marked(self, value: Any) -> bool:
         kinds = _kinds(type(value).__mro__) | {kind.__name__ for kind in _tags(value)}

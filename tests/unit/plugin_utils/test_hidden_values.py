@@ -23,6 +23,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import
 from ansible_collections.railwright.rdma.plugins.plugin_utils.text import printable, short
 from opened_site import OPENS, new_secrets, right_site, wrong_site
 from opened_site import sealed as in_vault
+from railwright.inventory import ready_plugins
 
 pytestmark = pytest.mark.core
 
@@ -33,6 +34,7 @@ def variables(directory: Path) -> tuple[Templar, dict[str, Any]]:
     if hasattr(vault, "VaultSecretsContext"):
         vault.VaultSecretsContext._current = None
         vault.VaultSecretsContext.initialize(vault.VaultSecretsContext(secrets))
+    ready_plugins()
     loader = DataLoader()
     loader.set_vault_secrets(secrets)
     manager = InventoryManager(loader=loader, sources=[str(directory / "hosts.yml")])
@@ -85,11 +87,13 @@ def test_a_missing_variable_is_named_all_the_same(tmp_path: Path) -> None:
     ("{{ plain }}", False), ("{{ vault_path }}", True), ("{{ between }}", True), ("{{ groups.rdma | length }}", False),
     ("{{ lookup('env', 'HOME') }}", True), ("{{ query('community.hashi_vault.vault_read', 'x') }}", True),
     ("{{ hostvars.n2.plain }}", True),
-    ("{{ vars['vault_' ~ 'path'] }}", True), ("{{ itself }}", False), ([1, {"a": "{{ vault_path }}"}], True), ([1, {"a": "plain"}], False),
+    ("{{ vars['vault_' ~ 'path'] }}", True), ("{{ round }}", True), ("{{ about }}", True),
+    ("{{ itself }}", False), ([1, {"a": "{{ vault_path }}"}], True), ([1, {"a": "plain"}], False),
 ])  # fmt: skip
 def test_which_variables_hold_a_secret(template: Any, secret: bool, tmp_path: Path) -> None:
     _templar, found = variables(right_site(tmp_path / "inv", new_secrets(), {}))
-    own = {"rdma_consent": template, "plain": "x", "between": "a {{ vault_path | b64encode }}", "itself": "{{ itself }}"}
+    own = {"rdma_consent": template, "plain": "x", "between": "a {{ vault_path | b64encode }}", "itself": "{{ itself }}",
+           "about": "{{ 'round' }} {{ vault_path }}", "round": "{{ about }}"}
     assert Sources({**found, **own}, lambda _file: False, {"vault_path"}).named("rdma_consent") is secret
 
 
