@@ -131,7 +131,7 @@ EARLIER = ("report", "rollback", "upgrade", "switch check", "switch pauses", "sw
 
 
 @pytest.mark.parametrize("name", TAKERS)
-def test_no_finding_holds_what_came_out_of_a_vault(name: str, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_finding_holds_a_secret(name: str, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     planted = new_secrets()
     wrong_site(place / "inv", planted, AWAY)
     said = {}
@@ -144,7 +144,7 @@ def test_no_finding_holds_what_came_out_of_a_vault(name: str, place: Path, capfd
 
 
 @pytest.mark.parametrize("name", TAKERS)
-def test_no_answer_about_a_node_that_is_away_holds_it(name: str, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_answer_of_a_node_that_is_away_holds_a_secret(name: str, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     planted = new_secrets()
     right_site(place / "inv", planted, AWAY)
     said_by(capfd, *next(lines("plan", "inv")))  # a run for what shows one again
@@ -165,7 +165,7 @@ PLAIN = (("bad", "drift"), ("bad", "site"), ("inv", "drift"), ("inv", "site"))
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces with a syslog of their own")
-def test_no_plan_of_a_real_node_and_no_plain_playbook_holds_it(place: Path) -> None:
+def test_no_run_on_a_real_node_holds_a_secret(place: Path) -> None:
     planted = new_secrets()
     right_site(place / "inv", planted, HERE)
     wrong_site(place / "bad", planted, HERE)

@@ -68,8 +68,12 @@ def sealed(value: Any) -> Any:
 
 
 def unsealed(value: Any) -> Any:
-    forms = _sealed()
-    return json.loads(_SEALED.sub(lambda found: json.dumps(forms.get(found.group(), HIDDEN))[1:-1], json.dumps(value)))
+    if isinstance(value, str):
+        forms = _sealed()
+        return _SEALED.sub(lambda found: forms.get(found.group(), HIDDEN), value)
+    if isinstance(value, dict):
+        return {name: unsealed(item) for name, item in value.items()}
+    return [unsealed(item) for item in value] if isinstance(value, list) else value
 
 
 def _sealed() -> Dict[str, str]:

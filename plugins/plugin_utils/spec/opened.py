@@ -32,7 +32,7 @@ MAGIC = frozenset(("inventory_hostname", "inventory_hostname_short", "inventory_
 _WORD = re.compile(r"\w+")
 _STEP = re.compile(r"[.\[]")
 _NUMBERED = re.compile(r"(?<![\w.:/-])(?=[\w.:/-]*[0-9])[\w.:/-]+")
-_ADVICE = re.compile(r"; did you mean [^?]*\?")
+_ADVICE = "; did you mean "
 UNFILLED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, YAMLError)  # what a filter raises before ansible-core 2.19
 _UNDEFINED = re.compile(r"'\w+' is undefined")
 SHORT = 3  # letters of a word that counts as a part of a value
@@ -154,7 +154,9 @@ class Opened:
         if root not in self._texts:
             value, message, allowed = hidden(finding.value), self._without(finding.message), self._without(finding.allowed)
             return finding._replace(value=value, message=message, allowed=allowed)
-        message, allowed = (_NUMBERED.sub(HIDDEN, self._without(_ADVICE.sub("", text))) for text in (finding.message, finding.allowed))
+        said, _advice, rest = finding.message.partition(_ADVICE)
+        texts = (said + rest.partition("?")[2], finding.allowed)
+        message, allowed = (_NUMBERED.sub(HIDDEN, self._without(text)) for text in texts)
         if root in BY_NAME and finding.allowed == BY_NAME[root].allowed():
             allowed = finding.allowed
         value = None if finding.value is None else HIDDEN

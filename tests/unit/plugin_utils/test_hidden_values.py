@@ -43,7 +43,7 @@ def variables(directory: Path) -> tuple[Templar, dict[str, Any]]:
     return Templar(loader=loader, variables=found), found
 
 
-def test_what_a_plain_playbook_says_of_a_wrong_inventory_holds_no_secret(tmp_path: Path) -> None:
+def test_a_plain_playbooks_errors_hold_no_secret(tmp_path: Path) -> None:
     planted = new_secrets()
     with pytest.raises(AnsibleActionFail) as said:
         host_spec(*variables(wrong_site(tmp_path / "inv", planted, {})))
@@ -54,7 +54,7 @@ def test_what_a_plain_playbook_says_of_a_wrong_inventory_holds_no_secret(tmp_pat
     assert [secret for secret in (*planted, "77123") if secret in text] == []
 
 
-def test_a_valid_inventory_reaches_the_node_whole_and_is_hidden_from_then_on(tmp_path: Path) -> None:
+def test_a_node_gets_its_secrets_and_nobody_is_shown_them(tmp_path: Path) -> None:
     planted = new_secrets()
     spec = host_spec(*variables(right_site(tmp_path / "inv", planted, {})))
     assert spec["nccl_tests_environment"] == {"SITE_NOTE": planted[6]}
@@ -97,7 +97,7 @@ def test_which_variables_hold_a_secret(template: Any, secret: bool, tmp_path: Pa
     assert Sources({**found, **own}, lambda _file: False, {"vault_path"}).named("rdma_consent") is secret
 
 
-def test_of_a_finding_about_a_secret_its_key_and_what_is_allowed_stay() -> None:
+def test_a_finding_keeps_its_key_and_what_is_allowed() -> None:
     opened = Opened()
     opened.add("upgrade_drain_command", ["--token=abcd1234"])
     said = opened.shown(Finding("n1", "upgrade_drain_command[2]", "--token=abcd1234", "{abcd1234} stands for nothing; did you mean node?",
@@ -107,7 +107,7 @@ def test_of_a_finding_about_a_secret_its_key_and_what_is_allowed_stay() -> None:
     assert other[3] == f"is 9000, and {HIDDEN} is not"
 
 
-def test_texts_are_hidden_wherever_they_are_masked_or_printed() -> None:
+def test_texts_are_hidden_where_they_are_printed() -> None:
     hide(["s3cr3t value", "true1", "98765", 'a"b\\c\nd', "ab"])
     assert printable("x s3cr3t valuey true12 true1. 987654 98765") == f"x {HIDDEN}y true12 {HIDDEN}. 987654 {HIDDEN}"
     assert short("x" * 30 + "s3cr3t value" + "y" * 30) == "x" * 30 + HIDDEN + "y" * 9 + "…", "before it is cut"
@@ -117,7 +117,7 @@ def test_texts_are_hidden_wherever_they_are_masked_or_printed() -> None:
     assert hidden([None, True, 1.5]) == [None, True, 1.5]
 
 
-def test_an_answer_of_a_node_is_hidden_where_people_read_it_and_sealed_where_tasks_work_with_it() -> None:
+def test_answers_are_hidden_or_sealed() -> None:
     hide(["https://mirror/s3cr3t"])
     told = passed("railwright.rdma.rdma_drain", None, {"failed": True, "msg": "x" * 16380 + "https://mirror/s3cr3t"})
     assert told["msg"].endswith(HIDDEN[:4]) and "mirror" not in told["msg"], "also where the text is cut in it"
@@ -132,6 +132,6 @@ def test_an_answer_of_a_node_is_hidden_where_people_read_it_and_sealed_where_tas
     ("(hidden)", 9000, True), ("x(hidden)y(hidden)z", "x1y2z", True), ("x(hidden)y(hidden)z", "x1z", False),
     ({"a": ["(hidden)"]}, {"a": ["s"]}, True),
 ])  # fmt: skip
-def test_a_saved_plan_has_anything_where_a_secret_is_hidden(was: Any, now: Any, same: bool) -> None:
+def test_a_saved_plan_fits_where_a_secret_is_hidden(was: Any, now: Any, same: bool) -> None:
     row = {"key": "k", "before": None, "disruption": "none"}
     assert (departure({"changes": [{**row, "after": was}], "begun": False}, [{**row, "after": now}]) == "") is same
