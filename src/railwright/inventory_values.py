@@ -24,7 +24,7 @@ from ansible.vars.plugins import get_vars_from_inventory_sources
 from jinja2 import Environment, TemplateError, meta, nodes
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.controller_files import is_encrypted
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import TEMPLATE, UNFILLED, WAYS, Sources
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import MAGIC, TEMPLATE, UNFILLED, WAYS, Sources
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 
@@ -242,9 +242,12 @@ class Variables:
         ``names``, ``own``: of those that come from files in a vault as a whole, what the groups and what the host itself has."""
         groups, raw = self.split(host)
         known = self._loader.values.get(host.name, {})
+        fresh = [name for name, value in raw.items() if known.get(name) is not value and name not in self._magic and name not in MAGIC]
+        if groups.secret == [] and not own and not fresh:
+            return {}
         everything = {**groups.raw, **raw}
         sources = Sources(everything, self._encrypted, {*(names - raw.keys() if groups.raw else names), *own})
-        if own or any(sources.named(name) for name, value in raw.items() if name not in self._magic and known.get(name) is not value):
+        if own or any(map(sources.named, fresh)):
             keys = sources.keys()
         else:
             if groups.secret is None:
