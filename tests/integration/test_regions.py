@@ -88,8 +88,19 @@ def test_a_workers_ansible_checks_host_keys_too(regions: Site) -> None:
     assert empty.read_text() == ""
 
 
-def test_another_version_is_refused(regions: Site) -> None:
-    program = regions.world.directory / "older"
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """No interpreter lies where every user may write."""
+    directory = Path(tempfile.mkdtemp(prefix="railwright-test-", dir="/opt"))
+    try:
+        directory.chmod(0o755)
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+def test_another_version_is_refused(regions: Site, place: Path) -> None:
+    program = place / "older"
     program.write_text(f"""#!/bin/sh
 exec {sys.executable} -c 'import railwright, runpy, sys
 railwright.__version__ = "0.0.1"

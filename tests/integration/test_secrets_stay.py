@@ -78,7 +78,7 @@ class Site:
         bench = BenchSite(directory)
         bench.gpus()
         bench.program(f"cat {directory}/table.txt")
-        own = {"rdma_fabric": "roce", "rdma_mtu": 9000, "result_file": str(directory / "result.json"),
+        own = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_job_user_root": "accept", "result_file": str(directory / "result.json"),
                "__nccl_tests_directory": str(directory), "__nccl_tests_library_path": bench.libraries, **planted(self.secrets)}
         inventory = {"all": {"vars": own, "children": {"rdma": {"hosts": {"n1": bench.node}}}}}
         (directory / "hosts.yml").write_text(yaml.safe_dump(inventory))

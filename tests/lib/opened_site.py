@@ -93,7 +93,7 @@ def right_site(directory: Path, planted: list[str], node: Mapping[str, Any]) -> 
         "rdma_stack_repository_key_url": "https://mirror.example.com/{{ vault_path }}/doca.asc",
         "rdma_stack_repository_fingerprint": "0123456789ABCDEF0123456789ABCDEF01234567",
         "nccl_wheel_index": Vaulted(f"https://mirror.example.com/wheels/{planted[2]}"),
-        "host_tuning_sysctls": {"kernel.domainname": Vaulted(planted[3]), "kernel.panic": "{{ vault_number }}"},
+        "host_tuning_sysctls": {"kernel.domainname": Vaulted(planted[3]), "fs.inotify.max_user_watches": "{{ vault_number }}"},
         "nccl_overrides": {"NCCL_DEBUG_FILE": Vaulted(f"/var/log/{planted[4]}")},
         "nccl_tests_environment": {"SITE_NOTE": Vaulted(planted[6])},
         "ddp_benchmark_environment": {"SITE_NOTE": Unsafe(planted[10])},

@@ -48,7 +48,8 @@ def site(directory: Path, regions: Sequence[str], nodes: int, here: int = 1, **w
             values = {name: {"ansible_host": addresses[name], "site_token": planted[name]} for name in members}
             children[f"in_{region or 'none'}"] = {"hosts": values, "vars": own}
         outside = {f"worker-{region}": {"ansible_host": addresses[f"worker-{region}"], **workers.get(region, {})} for region in regions}
-        managed = {"children": children, "vars": {"rdma_fabric": "roce", "rdma_mtu": 1500, "rdma_stack": "inbox"}}
+        values = {"rdma_fabric": "roce", "rdma_mtu": 1500, "rdma_stack": "inbox", "rdma_job_user": "nobody"}
+        managed = {"children": children, "vars": values}
         inventory = directory / "hosts.json"
         inventory.write_text(json.dumps({"all": {"vars": everybody, "hosts": outside, "children": {"rdma": managed}}}), encoding="utf-8")
         yield Site(world, inventory, names, {region: addresses[f"worker-{region}"] for region in regions}, planted)
