@@ -99,6 +99,10 @@ test-lab: $(INSTALLED) ## the long lab tests; SHARD=2/4 runs the second of four 
 	@tools/need containers demo lab
 	@$(STAGES) lab -- --shard $(SHARD) $(ARGS)
 
+.PHONY: rotate
+rotate: ## mark the long test that ran longest ago for the next landing; ARGS=--left-out if the marked one did not run
+	@tools/rotate $(ARGS)
+
 .PHONY: test-editor
 test-editor: $(INSTALLED) ## yaml-language-server and pre-commit on an inventory; needs the package indexes of Python and npm
 	@tools/need editor

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """CPU seconds of every parser of foreign text for a megabyte: the rows of tests/hostile/fuzz_table.py.
 
-The megabyte is made of a row's samples in the ways that hurt: the whole sample again and again, one of its lines, and its words in one
-line without an end. The slowest of them counts. The claim is that none takes longer than LIMIT_S; exit 1 when one does.
+The megabyte is made of a row's samples in the ways that hurt: the whole sample again and again, one of its lines, its words in one line
+without an end, and one word without an end. The slowest of them counts. The claim is that none takes longer than LIMIT_S; exit 1 when one
+does.
 
     python -m benchmarks.parsers [NAME]
 """
@@ -21,6 +22,9 @@ SIZE = 1_000_000
 def megabytes(row: Row) -> Iterator[str]:
     for sample in row.samples:
         lines = [line for line in dict.fromkeys(sample.split("\n")) if line]
+        for line in lines[:12]:
+            word, blank, rest = line.partition(" ")
+            yield f"{word}{'x' * SIZE}{blank}{rest}\n"
         for piece in (sample, *(line + "\n" for line in lines[:12]), " ".join(sample.split()) + " "):
             if piece:
                 yield piece * (SIZE // len(piece))

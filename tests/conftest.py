@@ -10,6 +10,7 @@ from shards import part
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--shard", default="1/1", metavar="I/N", help="run the I-th of N parts of the tests (whole files, by name)")
+    parser.addoption("--only", metavar="FILE", help="run the tests of the file with this name")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -22,7 +23,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = part(sorted({unit(item) for item in items}), str(config.getoption("--shard")))
     except ValueError as error:
         raise pytest.UsageError(str(error)) from None
-    kept = [item for item in items if unit(item) in chosen]
+    only = config.getoption("--only")
+    kept = [item for item in items if unit(item) in chosen and only in (None, item.path.name)]
     if len(kept) != len(items):
         config.hook.pytest_deselected(items=[item for item in items if item not in kept])
         items[:] = kept

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ansible.errors import AnsibleActionFail
 
+from ansible_collections.railwright.rdma.plugins.module_utils.entry.bench import USERS
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import BENCH
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import PREFIX
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -27,6 +28,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import lossless_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import judged_together, part_of, result_of, variable_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.job_user import root_login
 from ansible_collections.railwright.rdma.plugins.plugin_utils.table import verdict_table
 
 MODULE = "railwright.rdma.rdma_bench"
@@ -62,6 +64,9 @@ class ActionModule(StepAction):
             spec = host_spec(self._templar, variables)
             if options["benchmark"] == "nccl_tests" and not options["directory"]:
                 raise AnsibleActionFail("directory: is not set; allowed: the directory of all_reduce_perf on this node")
+            refused = root_login(spec, USERS[options["benchmark"]], self._connection)
+            if refused is not None:
+                raise AnsibleActionFail(refused)
             asked.update(spec=spec.as_dict(), directory=options["directory"], libraries=options["libraries"])
             return result | {"wishes": benchmark.wishes(spec)} | self._execute_module(
                 module_name=MODULE, module_args=asked, task_vars=variables)
@@ -80,7 +85,8 @@ class ActionModule(StepAction):
             return skipped
         if "done" in arguments:
             return result | arguments
-        return result | self._execute_module(module_name=MODULE, module_args={**asked, **arguments}, task_vars=variables)
+        return result | self._execute_module(
+            module_name=MODULE, module_args={**asked, "root": planned["root"], **arguments}, task_vars=variables)
 
 
 def inspected_nodes(variables: Result, name: str) -> tuple[dict[str, Result], list[str]]:

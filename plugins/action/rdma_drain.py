@@ -38,6 +38,9 @@ class ActionModule(StepAction):
 
     def _step(self, host: str, variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
         mode = options["mode"]
+        asked = variables.get(draining.ASKED, {})
+        if host in asked and mode in ("inspect", "verify"):
+            return {"leader": host, "drains": {host: asked[host]}}
         alone = options["alone"]
         hosts = [host] if alone else draining.asked_for(variables, mode)
         nobodys = mode == "isolate" or (mode == "inspect" and options["run"] is None)

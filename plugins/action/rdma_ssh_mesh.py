@@ -10,11 +10,13 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.options import SSH_MESH
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import resolved_addresses
 from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, part_of, result_of, variable_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.job_user import root_login
 from ansible_collections.railwright.rdma.plugins.plugin_utils.ssh_mesh import Node, plan_mesh, twins
 
 REGISTERED = "__ssh_mesh_{}"  # what a mode gave, in the role
@@ -33,7 +35,11 @@ class ActionModule(StepAction):
         if options["mode"] == "plan":
             result.update(changed=False, **plan(variables, REGISTERED.format("observe")))
             return result
-        arguments = {"mode": options["mode"], "user": spec["ssh_mesh_user"], "state": spec["ssh_mesh_state"]}
+        arguments = {"mode": options["mode"], "user": spec["ssh_mesh_user"], "state": spec["ssh_mesh_state"],
+                     "root": spec["job_user_root"] == ACCEPT}
+        refused = root_login(spec, "ssh_mesh_user", self._connection) if options["mode"] != "login" else None
+        if refused is not None and spec["ssh_mesh_state"] == "present":
+            raise AnsibleActionFail(f"ssh_mesh: {refused}")
         if options["mode"] == "login":
             return self._login(result, variables, arguments, options["schedule"] or {})
         if options["mode"] != "observe" and spec["ssh_mesh_state"] == "present":  # who leaves needs nothing of the others

@@ -14,6 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.text impor
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.failure import cause
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp.launch import is_old
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests import transport
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, number_text, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
@@ -42,7 +43,7 @@ def wishes(spec: Spec) -> dict[str, Any]:
     network = spec["nccl_tests_network"]
     promise = {"fabric": spec.fabric, "network": network, "gdr": spec["gpudirect_path"] != "none" and network == "promised"}
     own = {name: spec[f"ddp_benchmark_{name}"] for name in (*SAME, "min_samples_per_s")}
-    return {**own, "environment": environment, "promise": promise}
+    return {**own, "environment": environment, "promise": promise, "root": spec["job_user_root"] == ACCEPT}
 
 
 def make_plan(
@@ -65,18 +66,18 @@ def make_plan(
         rank += seen["processes"]
     master = LOOPBACK if len(hosts) == 1 else address(first, looks[first], known)
     return {"run": run, "hosts": hosts, "nodes": nodes, "processes": {node: nodes[node]["processes"] for node in hosts}, "world_size": rank,
-            "master": master, **common, "rounds": rounds(common["timeout_s"])}
+            "master": master, **common, "rounds": rounds(common["timeout_s"]), "root": all(wanted[node]["root"] for node in hosts)}
 
 
 def agreed(wanted: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The values that one job has one of; the floor is that of the first node that has one."""
+    """The values that one job has one of; the highest floor counts."""
     for name in SAME:
         if len({repr(item[name]) for item in wanted.values()}) > 1:
             each = ", ".join(f"{node} has {item[name]}" for node, item in wanted.items())
             raise PlanError(f"ddp_benchmark_{name} must be the same on every node: {each}")
     first = next(iter(wanted.values()))
     floors = [item["min_samples_per_s"] for item in wanted.values() if item["min_samples_per_s"] is not None]
-    return {**{name: first[name] for name in (*SAME, "promise")}, "minimum": floors[0] if floors else None}
+    return {**{name: first[name] for name in (*SAME, "promise")}, "minimum": max(floors, default=None)}
 
 
 def interface(node: str, seen: dict[str, Any], *, alone: bool) -> str:

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import ISOLATED, KEPT, LONGEST_REASON, OURS, STATES, is_of_run
 
 from .results import BATCH, names, variable_of
+from .spec.check_jobs import COMMANDS
 from .spec.schema import BY_NAME
 
 Drain = dict[str, Any]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+ASKED = "__railwright_drains"  # an extra variable: what the scheduler said to the controller, by host, just before this run
 SHOWN = 5  # holders of a node in one message
 # What a reason may hold: nothing that Ansible, Slurm's scontrol or a shell reads as more than text.
 ODD = re.compile(r"[^A-Za-z0-9 ._:;,/()+-]")
@@ -26,6 +28,7 @@ class Place(NamedTuple):
 
     scheduler: str
     host: str  # where it is asked
+    commands: str = ""  # of upgrade_scheduler command: another host's would drain by other rules
 
 
 class Unfit(ValueError):
@@ -33,7 +36,8 @@ class Unfit(ValueError):
 
 
 def drain_place(variables: dict[str, Any], host: str) -> Place:
-    return Place(*(str(_value(variables, host, name)) for name in ("upgrade_scheduler", "upgrade_scheduler_host")))
+    scheduler, where = (str(_value(variables, host, name)) for name in ("upgrade_scheduler", "upgrade_scheduler_host"))
+    return Place(scheduler, where, repr([_value(variables, host, name) for name in COMMANDS]) if scheduler == "command" else "")
 
 
 def _value(variables: dict[str, Any], host: str, name: str) -> Any:

@@ -13,11 +13,13 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, located, mirrored, pinned
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import collectives_of
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 from .answers import wire
 from .nccl_tests import builds
 from .results import judged_together, result_of
+from .spec.job_user import root_login
 
 MODES = ("inspect", "plan", "state", "choose", "build", "fetch", "give", "forget", "verify")
 REGISTERED = "__nccl_tests_build_{}"  # what a mode gave, in the role
@@ -43,7 +45,7 @@ class Delivery:
     def __init__(self, node: Node, spec: Spec, variables: dict[str, Any]) -> None:
         self.node, self.spec, self.variables = node, spec, variables
         self.host = str(variables["inventory_hostname"])
-        self.user = spec["nccl_tests_user"] or spec["ssh_mesh_user"]
+        self.user = spec["nccl_tests_user"]
 
     def answer(self, mode: str) -> Result:
         try:
@@ -82,7 +84,11 @@ class Delivery:
     def inspect(self) -> Result:
         keys = ("cuda_version", "nccl_prefix", "mpi_prefix", "mpi_install", "nccl_tests_nfs", "nccl_tests_path")
         wanted = {key.removeprefix("nccl_tests_"): self.spec[key] for key in keys}
-        return self.node.step("inspect", {**wanted, "nccl_origin": ORIGINS.get(self.spec["nccl_install"]), "user": self.user})
+        refused = root_login(self.spec, "nccl_tests_user", self.node.connection)
+        if refused is not None:
+            raise RailwrightError(refused)
+        return self.node.step("inspect", {**wanted, "nccl_origin": ORIGINS.get(self.spec["nccl_install"]), "user": self.user,
+                                          "root": self.spec["job_user_root"] == ACCEPT})
 
     def plan(self) -> Result:
         """What is to lie where; the shared keys are the same on all nodes, and those of the first one count."""

@@ -5,7 +5,7 @@ import errno
 import os
 import shlex
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import whole
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, whole
 from ansible_collections.railwright.rdma.plugins.module_utils.host import disk
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
 from ansible_collections.railwright.rdma.plugins.module_utils.host.kernel_ring import KMSG
@@ -42,7 +42,7 @@ class ToldHost(Host):
     def __init__(self, text: str) -> None:
         self._rows: dict[str, list[str]] = {}
         self._log: list[str] = []
-        for line in text.splitlines():
+        for line in lines_in(text):
             word, _blank, rest = line.partition(" ")
             if line[:1].isdigit():
                 self._log.append(line)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ansible.release import __version__ as core_version
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.package_changes import package_change
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, whole
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, lines_in, whole
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import platform_of
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.preflight import (
     AREA,
@@ -99,7 +99,7 @@ class Probe(NamedTuple):
     def pythons(self) -> list[Python]:
         """Interpreters that run, the one that the inventory names first."""
         found = []
-        for row in self.sections.get("python", "").splitlines():
+        for row in lines_in(self.sections.get("python", "")):
             version, _blank, path = row.partition(" ")
             if path and all(map(is_digits, version.split("."))):
                 found.append(Python(path, tuple(map(int, version.split(".")))))
@@ -108,7 +108,7 @@ class Probe(NamedTuple):
     @property
     def free_mb(self) -> dict[str, int]:
         """MiB by mount point, from the lines that `df -Pk / /var` prints in that order after its header."""
-        rows = [row.split() for row in self.sections.get("free", "").splitlines()[1:]]
+        rows = [row.split() for row in lines_in(self.sections.get("free", ""))[1:]]
         return {mount: int(row[3]) // 1024 for mount, row in zip(MOUNTS, rows, strict=False) if len(row) >= 6 and is_digits(row[3])}
 
 
@@ -125,7 +125,7 @@ def parse_probe(text: str) -> Probe:
     sections: dict[str, str] = {}
     current = ""
     expected = list(SECTIONS)
-    for row in text.replace("\r", "").splitlines():
+    for row in lines_in(text.replace("\r", "")):
         if expected and row == MARK + expected[0]:
             current = expected.pop(0)
             sections[current] = ""

@@ -149,6 +149,12 @@ class UserConfig:
                 return os.pathsep.join(str(base / Path(part.strip()).expanduser()) for part in value.split(os.pathsep) if part.strip())
         return ""
 
+    def plugins(self) -> Iterator[tuple[str, Path]]:
+        """The directories of plugins that the file names and that are there, each with its key."""
+        keys = self._parser.options("defaults") if self._parser.has_section("defaults") else ()
+        for key in sorted(key for key in keys if key.endswith("_plugins") or key in ("library", "module_utils")):
+            yield from ((key, path) for path in map(Path, self.paths(key).split(os.pathsep)) if path.is_absolute() and path.is_dir())
+
 
 def _world_writable(directory: Path) -> bool:
     """Ansible does not trust an ansible.cfg in a directory that anybody can write to."""

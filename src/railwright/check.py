@@ -11,8 +11,10 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import inspection
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.secrets import fit_to_leave, known_variable
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed
 from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import NAMES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import needed_files
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from railwright import __version__
@@ -75,9 +77,16 @@ def one_file() -> bytes:
     return room.getvalue()
 
 
+# Of an environment, also what our own settings and answers to a bug report name.
+KNOWN = NAMES | {
+    "LD_LIBRARY_PATH", "SSH_CONNECTION", "UCX_IB_GID_INDEX", "UCX_IB_SL", "UCX_IB_TRAFFIC_CLASS", "UCX_MAX_RNDV_RAILS", "UCX_NET_DEVICES",
+    "UCX_RNDV_SCHEME", "UCX_TCP_PUT_ENABLE", "UCX_TLS",
+}  # fmt: skip
+
+
 def archive(bundle: Mapping[str, Any], name: str) -> bytes:
     """The tree below a directory ``name``, as .tar.gz. No member lies below a link, so that none leads out. Raises InputError."""
-    entries = {str(entry["path"]): entry for entry in bundle["entries"]}
+    entries = {str(entry["path"]): fit(entry) for entry in bundle["entries"]}
     links = {path for path, entry in entries.items() if entry["kind"] == "link"}
     above = {str(parent) for path in entries for parent in PurePosixPath(path).parents}
     room = io.BytesIO()
@@ -90,6 +99,15 @@ def archive(bundle: Mapping[str, Any], name: str) -> bytes:
                 if f"{path}/{child}" not in entries.keys() | above:
                     _add(tar, f"{name}{path}/{child}", {"kind": "file"})
     return room.getvalue()
+
+
+def fit(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without the values of variables that no table of ours has: the node, which has no tables, goes by their prefix."""
+    if "text" not in entry:
+        return entry
+    text = str(entry["text"]).encode("utf-8", "replace")
+    data = fit_to_leave(str(entry["path"]), text, lambda name: name in KNOWN and known_variable(name))
+    return {**entry, "text": (data or b"").decode("utf-8", "replace")}
 
 
 def _add(tar: tarfile.TarFile, path: str, entry: Mapping[str, Any]) -> None:

@@ -246,7 +246,7 @@ def traffic_document(value: Any, node: str) -> list[dict[str, Any]]:
 LEASE = record(run=text(), controller=text(), user=text(), since=text(), step=text(32))
 DRAIN = record(
     ("state",), scheduler=text(32), node=text(), state=text(32), jobs=items(text(), NODES), holders=items(text(), NODES), reason=text(),
-    by=text(32), message=text(), closed=flag, empty=flag,
+    by=text(32), message=text(), raw=text(), closed=flag, empty=flag, done=flag,
 )  # fmt: skip
 PACKAGE = record(("name",), **{"name": text(), "from": text(), "to": text()})
 UPGRADE = record(  # without ``pending`` nothing says whether anything is to be done

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.inventories import Given, quoted
+from railwright.ownership import state_directory
 from railwright.report.text import ranges
-from railwright.runs import runs_directory, site_name, site_path
+from railwright.runs import site_name, site_path
 from railwright.writing import make_directories, write_atomic
 
 SEVERITIES = ("critical", "major", "minor")
@@ -102,7 +103,7 @@ Seen = dict[str, dict[str, str]]  # node -> key -> when it was first found, ISO 
 
 
 def history_path(inventory: Given) -> Path:
-    return runs_directory().parent / "drift" / f"{site_name(inventory)}.json"
+    return state_directory("drift") / f"{site_name(inventory)}.json"
 
 
 def read_history(inventory: Given) -> Seen:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, mapping, rows
 from railwright import documents
 from railwright.documents import Form
 
@@ -169,7 +169,7 @@ class Collector:
         if handler is not None and isinstance(data, dict):
             handler(data)
         elif handler is None:
-            self._output.extend(line for line in str(event.get("stdout") or "").splitlines() if line.strip())
+            self._output.extend(line for line in lines_in(str(event.get("stdout") or "").replace("\r\n", "\n")) if line.strip())
 
     def finish(self) -> RunOutcome:
         self.outcome.output = list(self._output)
@@ -371,9 +371,9 @@ def failure_message(result: Object) -> str:
     if result.get("censored"):
         return "the task failed; its output is hidden (no_log)"
     for stream in ("stderr", "module_stderr", "stdout", "module_stdout"):
-        extra = str(result.get(stream) or "").strip()
+        extra = str(result.get(stream) or "").replace("\r\n", "\n").strip()
         if extra and (not text or text.startswith(SILENT)):
-            return (text.splitlines()[0] + ": " if text else "") + telling_line(extra.splitlines())
+            return (lines_in(text)[0] + ": " if text else "") + telling_line(lines_in(extra))
     failures = result.get("failures")  # ansible.builtin.dnf: which package it could not find stands only there
     if text and isinstance(failures, list) and failures:
         return text + ": " + "; ".join(str(item).strip() for item in failures)

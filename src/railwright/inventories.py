@@ -15,6 +15,11 @@ class Inventories(tuple[Path, ...]):
         return BETWEEN.join(map(str, self))
 
 
+def stored_text(path: object) -> str:
+    """A path for a document that any reader of UTF-8 takes; one that is not UTF-8 cannot be found by it again."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
 Given = Path | Sequence[Path]
 
 

@@ -24,6 +24,7 @@ from ansible.inventory.manager import InventoryManager, split_host_pattern
 from ansible.parsing import vault
 from ansible.parsing.dataloader import DataLoader
 from ansible.parsing.vault import VaultLib
+from ansible.plugins import inventory as plugins
 from ansible.plugins.loader import init_plugin_loader
 from ansible.utils.collection_loader import AnsibleCollectionConfig
 from ansible.utils.context_objects import CLIArgs
@@ -40,7 +41,7 @@ from railwright.ansible_env import COLLECTION, collection_root
 from railwright.exitcodes import InputError
 from railwright.given import OURS, given
 from railwright.inventories import Given, Inventories, inventories
-from railwright.inventory_index import Index, Origin, build_index
+from railwright.inventory_index import Index, Origin, bounded_expand, build_index
 from railwright.inventory_text import Loader
 from railwright.inventory_values import Layered, NotTemplatedError, Variables, compiled_once
 from railwright.limits import chosen
@@ -182,8 +183,9 @@ def _load(
 
 def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
     """Ansible's inventory manager. What its plugins said against a file goes to the terminal only; here it is the error."""
-    directory = data.basedir
+    directory, expand = data.basedir, plugins.expand_hostname_range
     data.basedir = lru_cache(directory)  # asked for each host; three looks at the disk every time
+    plugins.expand_hostname_range = bounded_expand
     try:
         return kind(loader=loader, sources=[str(one.absolute()) for one in path])
     except AnsibleError as error:
@@ -198,7 +200,7 @@ def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
         at = next(((file, int(line)) for file, _colon, line in places if is_digits(line)), (None, None))
         raise InputError(f"{path}: is not an inventory: {why[:300]}; allowed: YAML or INI as Ansible reads it", *at) from error
     finally:
-        data.basedir = directory
+        data.basedir, plugins.expand_hostname_range = directory, expand
 
 
 def _managed(manager: Any, path: Inventories, limit: str | None, slurm: Mapping[str, Collection[str]], group: str) -> list[Any]:
@@ -238,8 +240,16 @@ def _matched(manager: Any, pattern: str) -> set[str]:
 def _check_limit(manager: Any, limit: str, path: Inventories) -> None:
     """Each name of a limit exists: Ansible itself only warns, and goes on without that host."""
     names = [*manager.groups, *manager.hosts]
+    if "~" in limit and set("[]") & set(re.sub(r"\[[^\[\]]*\]", "", limit)):  # Ansible leaves them out
+        raise InputError(f"--limit {limit}: is no regular expression: its brackets do not match; allowed: ~REGEX, as Python reads it")
     for part in split_host_pattern(limit):
         pattern = re.sub(r"\[[-0-9:]+\]$", "", part.strip().lstrip("!&"))
+        if pattern.startswith("~"):
+            try:
+                re.compile(part.strip().lstrip("!&")[1:])
+            except re.error as error:
+                text = f"--limit {limit}: {pattern} is no regular expression: {error}; allowed: ~REGEX, as Python reads it"
+                raise InputError(text) from error
         if not pattern or pattern.startswith(("@", "~")):
             continue
         if not any(fnmatch.fnmatchcase(name, pattern) for name in names):

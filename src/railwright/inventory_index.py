@@ -6,10 +6,11 @@ here.
 """
 
 import re
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
+from string import ascii_letters
 from typing import Any, NamedTuple
 
 import yaml
@@ -19,6 +20,7 @@ from ansible.plugins.inventory import detect_range, expand_hostname_range
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import PYTHON_LINE_END, shell_words
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from railwright.exitcodes import InputError
 from railwright.inventory_text import Condensed, condensed, understood
@@ -63,7 +65,7 @@ class Index:
     encrypted: list[Path] = field(default_factory=list)  # whole files in a vault: nobody is shown what is in them
     scripts: list[Path] = field(default_factory=list)  # and configurations of plugins: what they bring has no lines that we could name
     unread: list[tuple[Path, str]] = field(default_factory=list)  # files of variables that Ansible passes over, and why
-    names: dict[str, Origin] = field(default_factory=dict)  # hosts whose name is none, and where they are written
+    names: dict[str, Definition] = field(default_factory=dict)  # where each host is named first
 
     def find(self, host: str, groups: list[str], key: str) -> Origin | None:
         """The line that wins for a host. ``groups`` in Ansible's order of rising precedence.
@@ -166,6 +168,7 @@ def _read_condensed(path: Path, text: str, index: Index) -> bool:
     index.condensed[path] = short
     for first in short.firsts.values():
         for name, (line, _words) in first.followers.items():
+            index.names.setdefault(name, index.names[first.name]._replace(further=line - first.line))
             places = index.inline["host", first.name].items()
             index.inline["host", name] = {key: [said[-1]._replace(further=line - first.line)] for key, said in places}
     return True
@@ -212,7 +215,7 @@ def _read_group(path: Path, name: str, node: yaml.Node, index: Index) -> None:
                 _expect_mapping(path, variables, f"host {pattern}")
                 for host in _expanded(path, pattern, host_line):
                     _store(index.inline, ("host", host), path, variables)
-                    _expect_host_name(path, host, host_line, index)
+                    index.names.setdefault(host, Definition(path, None, host_line))
         elif part == "children":
             for child, _child_line, body in items(value):
                 _read_group(path, child, body, index)
@@ -224,11 +227,6 @@ HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,252}")
 def is_host_name(name: str) -> bool:
     """It becomes a name of files, a word of command lines and of --limit, and where nothing else is said what ssh connects to."""
     return HOST_NAME.fullmatch(name) is not None or is_address(name)
-
-
-def _expect_host_name(path: Path, host: str, line: int, index: Index) -> None:
-    if not is_host_name(host):
-        index.names.setdefault(host, Origin(path, line))
 
 
 def _store(store: Definitions, owner: Owner, path: Path, node: yaml.Node | None, source: int = 0) -> None:
@@ -271,18 +269,45 @@ def _vars_files(entry: Path) -> list[Path]:
     return found
 
 
+RANGE = re.compile(r"\[([0-9]*|[A-Za-z]):([0-9]+|[A-Za-z])(?::([0-9]+))?\]")
+WIDEST = 100_000  # hosts of one range; a host takes 12 KB and 0.2 ms
+
+
+def width(pattern: str) -> int:
+    """Count the hosts of a pattern without expanding it."""
+    ends = ([_place(word) for word in (low or "0", high, step or "1")] for low, high, step in RANGE.findall(pattern))
+    return prod(max(0, high - low) // max(step, 1) + 1 for low, high, step in ends)
+
+
+def _place(word: str) -> int:
+    """Return where a number or a letter is in its order; a number of more than 18 digits is one beyond all bounds."""
+    return ascii_letters.index(word) if word in ascii_letters else int(word) if len(word) < 19 else 10**18
+
+
+def bounded_expand(pattern: str) -> list[str]:
+    """Expand a range as Ansible does. Raises AnsibleError before that for one of too many hosts."""
+    if width(pattern) > WIDEST:
+        raise AnsibleError(f"{pattern}: {TOO_WIDE}")
+    return [str(host) for host in expand_hostname_range(pattern)]
+
+
+TOO_WIDE = f"this range holds more than {WIDEST} hosts; allowed: at most {WIDEST} in one range"
+
+
 def expand(pattern: str) -> list[str]:
     """``gpu[01:04]`` as its hosts, by Ansible's own rules."""
     if not detect_range(pattern) or re.search(r"\[[^\[\]:]+:[^\[\]]+\]", pattern) is None:
         return [pattern]
     try:
-        return [str(host) for host in expand_hostname_range(pattern)]
+        return bounded_expand(pattern)
     except (AnsibleError, ValueError):  # of two brackets, or none that closes, Ansible makes a number
         return []  # Ansible refuses the inventory with its own words
 
 
 def _expanded(path: Path, pattern: str, line: int) -> list[str]:
     """The hosts of a line. Ansible drops a range that runs backwards in silence."""
+    if width(pattern) > WIDEST:
+        raise wrong(path, line, f"{pattern}: {TOO_WIDE}")
     found = expand(pattern)
     if not found and (ends := re.search(r"\[(\d{1,18}):(\d{1,18})\b", pattern)) and int(ends[1]) > int(ends[2]):
         raise wrong(path, line, f"{pattern}: this range holds no host; allowed: a range that runs upwards, like node[01:04]")
@@ -305,7 +330,7 @@ def _expect_section(path: Path, number: int, line: str, kind: str, *, is_section
 def _read_ini(path: Path, text: str, index: Index) -> None:
     """The lines of an INI inventory. What they mean is Ansible's to say."""
     name, kind = "ungrouped", "hosts"
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(PYTHON_LINE_END.split(text), start=1):
         stripped = line.strip()
         if not stripped or stripped.startswith(("#", ";")):
             continue
@@ -318,17 +343,10 @@ def _read_ini(path: Path, text: str, index: Index) -> None:
         if kind == "vars":
             _assign(index, ("group", name), path, number, [stripped])
         elif kind == "hosts":
-            host, *rest = _words(stripped)
+            host, *rest = shell_words(stripped, comments=True)  # Ansible refuses unclosed quotes with its own words
             for name_of_host in _expanded(path, host, number):
-                _expect_host_name(path, name_of_host, number, index)
+                index.names.setdefault(name_of_host, Definition(path, None, number))
                 _assign(index, ("host", name_of_host), path, number, rest)
-
-
-def _words(line: str) -> list[str]:
-    try:
-        return shlex.split(line, comments=True)
-    except ValueError:
-        return line.split()  # Ansible refuses it with its own words
 
 
 def _assign(index: Index, owner: Owner, path: Path, number: int, words: list[str]) -> None:

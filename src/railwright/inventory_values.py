@@ -24,6 +24,7 @@ from ansible.vars.manager import VariableManager
 from ansible.vars.plugins import get_vars_from_inventory_sources
 from jinja2 import Environment, TemplateError, meta, nodes
 
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.hurtful import REACH
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 
@@ -36,10 +37,36 @@ FACTS = ("ansible_facts", "ansible_local")  # what nodes have said: nothing of i
 # What tells two nodes' ways apart: kept as it is written, templates and all, since most hosts have a value of their own.
 WAYS = ("ansible_host", "ansible_port", "ansible_connection", "ansible_ssh_host", "ansible_ssh_port", "ansible_ssh_common_args",
         "ansible_ssh_extra_args", "ansible_ssh_args")  # fmt: skip
+LOGINS = ("ansible_user", "ansible_ssh_user")
+KEPT = REACH.union(WAYS, LOGINS)
 REACHES = ("inventory_hostname", "inventory_hostname_short")
 
 
+LARGEST = 10_000_000  # characters and items of what one template gives: 20,000 nodes with eight addresses each are 4,000,000
+LONGEST_RANGE = 100_000  # as jinja2's sandbox has it
 _COMPILED: dict[tuple[Any, ...], Any] = {}
+
+
+def _bounded_range(*ends: int) -> range:
+    found = range(*ends)
+    if found[LONGEST_RANGE:]:
+        raise AnsibleError(f"{found} holds more than {LONGEST_RANGE} numbers, the most that a template may ask for")
+    return found
+
+
+def size(value: Any) -> int:
+    """Count characters and items."""
+    if isinstance(value, Mapping):
+        return sum(size(item) for pair in value.items() for item in pair)
+    return len(value) + sum(map(size, value)) if isinstance(value, list) else len(value) if isinstance(value, str) else 1
+
+
+def templated(templar: Any, value: Any) -> Any:
+    """Return the plain data that a template gives. Raises AnsibleError where it fails or gives too much."""
+    found = plain(decrypted(templar.template(value)))
+    if size(found) > LARGEST:
+        raise AnsibleError(f"the template gives more than {LARGEST} characters and items; allowed: at most as many")
+    return found
 
 
 @contextmanager
@@ -49,6 +76,7 @@ def compiled_once() -> Iterator[None]:
     compile_text = Environment.compile
 
     def compiled(self: Environment, source: Any, *named: Any, **more: Any) -> Any:
+        self.globals["range"] = _bounded_range
         if not isinstance(source, str) or names_in(str.__str__(source)) is None:
             return compile_text(self, source, *named, **more)
         key = (str.__str__(source), named, tuple(sorted(more.items())), type(self), self.lexer)
@@ -141,7 +169,7 @@ class Groups:
         self.behind: dict[str, set[str] | None] = {}  # key of ours: the variables that decide it; None: to be templated for each host
         for name, value in raw.items():
             if name not in BY_NAME:
-                self.values.setdefault(str(name), plain(value) if name in WAYS else None)
+                self.values.setdefault(str(name), plain(value) if name in KEPT else None)
                 continue
             seen: set[str] = set()
             steady = names_behind(value, raw, seen) and not seen & unsteady
@@ -219,7 +247,7 @@ class Variables:
         known = self._loader.values.get(host.name, {})
         for name, value in raw.items():
             if name not in BY_NAME:
-                if name in WAYS:
+                if name in KEPT:
                     own[str(name)] = plain(value)
                 elif name not in shared:
                     own[str(name)] = None
@@ -232,7 +260,7 @@ class Variables:
             templar = Templar(loader=self._loader, variables=everything)
             for name, place in late:
                 try:
-                    place[name] = plain(decrypted(templar.template(everything[name])))
+                    place[name] = templated(templar, everything[name])
                 except AnsibleError as error:
                     raise NotTemplatedError(name, everything[name], groups.membership, error) from error
         return Layered(shared, own), groups.membership
@@ -249,7 +277,7 @@ class Variables:
                 if found[str(name)] is NOT_STATIC:
                     templar = templar or Templar(loader=self._loader, variables=everything)
                     try:
-                        found[str(name)] = plain(decrypted(templar.template(value)))
+                        found[str(name)] = templated(templar, value)
                     except AnsibleError as error:
                         found[str(name)] = failed(error)
         return found

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 from railwright.exitcodes import InputError
 
@@ -55,13 +56,13 @@ def read(path: Path) -> str:
 def compose(path: Path, text: str) -> yaml.Node | None:
     """The YAML tree of a file. Raises InputError for what is not YAML and for what no inventory can mean."""
     try:
-        if _may_be_deep(text):
+        if may_be_deep(text):
             _check_depth(path, text)
         node = yaml.compose(text, Loader=LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = " ".join((error.problem or error.context or "cannot be parsed").split())
-        line = text.splitlines()[mark.line : mark.line + 1] if mark is not None else []
+        line = lines_in(text)[mark.line : mark.line + 1] if mark is not None else []
         tab = "; a tab indents this line, allowed: spaces" if line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())] else ""
         if mark is None:
             raise InputError(f"{path}: is not YAML: {what}", path) from error
@@ -73,7 +74,7 @@ def compose(path: Path, text: str) -> yaml.Node | None:
     return node
 
 
-def _may_be_deep(text: str) -> bool:
+def may_be_deep(text: str) -> bool:
     """Whether brackets or blanks before a line are enough for it; those in a text count too."""
     depth = 0
     for bracket in BRACKET.finditer(text):

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import open_own
 from railwright.exitcodes import CommandError, InputError
 from railwright.inventories import Given
+from railwright.ownership import state_directory
 from railwright.runs import site_name
-from railwright.writing import make_directories, sync_directory, xdg
+from railwright.writing import make_directories, sync_directory
 
 SCHEMA = 1
 Record = dict[str, Any]
@@ -42,7 +44,7 @@ class Lines:
 
 
 def directory(name: str) -> Path:
-    return xdg("XDG_STATE_HOME", ".local/state") / "railwright" / name
+    return state_directory(name)
 
 
 def place_of(name: str, inventory: Given, run: str) -> Path:
@@ -60,7 +62,7 @@ def last_of(name: str, inventory: Given, work: str) -> Path:
 def begin(path: Path, head: Record, work: str) -> int:
     """The descriptor of a new one. Raises FileExistsError where there is one."""
     make_directories(path.parent, 0o700)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    descriptor = open_own(str(path), os.O_WRONLY | os.O_EXCL | os.O_APPEND)
     Lines(path, descriptor, work).add({"kind": "start", "schema": SCHEMA, **head})
     sync_directory(path.parent)
     return descriptor
@@ -92,7 +94,7 @@ def read(path: Path, work: str) -> tuple[list[Record], int]:
 
 def go_on(path: Path, good: int) -> int:
     """The descriptor of one, behind its last whole line."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    descriptor = open_own(str(path), os.O_WRONLY | os.O_APPEND)
     os.ftruncate(descriptor, good)
     os.fsync(descriptor)
     return descriptor

@@ -18,6 +18,7 @@ from railwright.inventory import GROUP, Inventory, Untemplated, load_inventory, 
 from railwright.inventory_index import Definition, Origin, is_host_name, unread
 from railwright.inventory_values import TEMPLATE, WAYS
 from railwright.inventory_yaml import same_value
+from railwright.lint_reach import configuration, reach_findings, wrong_names
 
 SHOWN_VALUE = 60  # characters of a value in a line; JSON output has all of it
 SHOWN_HOSTS = 3
@@ -60,6 +61,7 @@ def shorten(value: Any) -> str:
 
 
 CONTROLLER = "localhost"
+NO_NAME = "is no name of a host", "letters, digits, and . _ - behind the first, or an IP address", "error"
 
 
 def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Finding]:
@@ -92,7 +94,7 @@ def unknown_hosts(inventory: Inventory, specs: Mapping[str, Spec]) -> list[Findi
     return found
 
 
-OF_REGION = ("region_worker", "region_python", "region_patience")
+OF_REGION = ("region_worker", "region_asks_scheduler", "region_python", "region_patience")
 
 
 def region_findings(
@@ -125,7 +127,7 @@ def reached_by_worker(
         found.append(Finding(host, "ansible_connection", values["ansible_connection"], said, "ssh for a node of a region", "error"))
     asked = spec["upgrade_scheduler_host"]
     elsewhere = asked in managed and (asked not in specs or specs[asked]["region"] != spec["region"])
-    if spec["upgrade_scheduler"] != "none" and (asked == CONTROLLER or elsewhere):
+    if spec["upgrade_scheduler"] != "none" and (elsewhere or (asked == CONTROLLER and spec["region_asks_scheduler"])):
         said = "is no node of this region" if elsewhere else "is the worker for a node of a region, not the controller"
         found.append(Finding(host, "upgrade_scheduler_host", asked, said, "a host that the region's worker reaches by ssh", "error"))
     return found
@@ -133,7 +135,7 @@ def reached_by_worker(
 
 NO_ADDRESS = (  # of what an address looks like that is none
     (re.compile(r"[^:]*:[0-9]+|\[[^\]]*\]:[0-9]+"), "has a port in it", "the address; the port is ansible_port"),
-    (re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){3}"), "is no IPv4 address", "four numbers from 0 to 255, or a name"),
+    (re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){1,3}"), "is no IPv4 address", "four numbers from 0 to 255, or a name"),
 )
 NAMED = re.compile(r"\{\{ *inventory_hostname(_short)? *\}\}")
 OTHER_WAYS = frozenset(WAYS) - {"ansible_host"}
@@ -164,7 +166,7 @@ def ways(inventory: Inventory) -> tuple[dict[str, str], list[Finding]]:
         reach[host] = address
         if (wrong := no_address(address)) is not None:
             twice.append(Finding(host, "ansible_host", address, *wrong, "error"))
-        first = found.setdefault((address, rest, values.get("rdma_region")), host)  # behind another worker it is another machine
+        first = found.setdefault((address.lower(), rest, values.get("rdma_region")), host)  # behind another worker it is another machine
         if first != host:
             key = next((name for name in ("ansible_host", "ansible_ssh_host", "ansible_port") if values.get(name)), "ansible_host")
             said = f"is the address and port of {first} too: both would be one machine"
@@ -213,6 +215,8 @@ def judge_with_specs(inventory: Inventory) -> tuple[list[LintFinding], dict[str,
         specs, findings = build_specs(inventory)
         reach, twice = ways(inventory)
         findings += validate_site(specs, reach) + unknown_hosts(inventory, specs) + twice
+        asked = {str(spec[key]) for spec in specs.values() for key in ("upgrade_scheduler_host", "region_worker")}
+        findings += reach_findings(inventory, reach, asked & set(inventory.groups.get("all", ())))
         return fold(inventory, findings) + _structure(inventory) + shadows(inventory), specs
 
 
@@ -263,12 +267,13 @@ def _structure(inventory: Inventory) -> list[LintFinding]:
         LintFinding(str(path), None, (), path.name, None, message, allowed, "warning")
         for path, message, allowed in unread(inventory.index, set(inventory.groups), known_hosts)
     ]
-    for host in inventory.hosts:
-        if not is_host_name(host):
-            origin = inventory.index.names.get(host)
-            file, line = (str(origin.file), origin.line) if origin is not None else (str(inventory.path), None)
-            allowed = "letters, digits, and . _ - behind the first, or an IP address"
-            found.append(LintFinding(file, line, (host,), "host", host, "is no name of a host", allowed, "error"))
+    names = [(host, *NO_NAME) for host in inventory.hosts if not is_host_name(host)]
+    for host, message, allowed, severity in (*names, *wrong_names(inventory)):
+        named = inventory.index.names.get(host)
+        origin = inventory.index.place(named) if named is not None else None
+        file, line = (str(origin.file), origin.line) if origin is not None else (str(inventory.path), None)
+        found.append(LintFinding(file, line, (host,), "host", host, message, allowed, severity))
+    found += [LintFinding(place, None, (), key, None, row.why, row.allowed, row.severity) for place, key, row in configuration()]
     managed = frozenset(inventory.groups.get(GROUP, ()))
     outside = [host for host in inventory.groups.get("opensm", ()) if host not in managed]
     if outside:

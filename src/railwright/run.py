@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_runner.interface import init_runner
 
+from ansible_collections.railwright.rdma.plugins.plugin_utils.draining import ASKED
 from railwright.ansible_env import NAMESPACE, ansible_environment
 from railwright.events import Collector, Echo, HostOutcome, Listener, RunOutcome, Update
 from railwright.exitcodes import CommandError, InputError, RunError
@@ -109,7 +110,7 @@ def descendants(pid: int) -> dict[int, str]:
 def _fields(path: Path) -> list[str]:
     """What follows the command name in a stat file: state, parent, …; [] when the process is gone."""
     with suppress(OSError):
-        return path.read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
+        return path.read_bytes().decode("utf-8", "replace").rpartition(") ")[2].split()
     return []
 
 
@@ -127,9 +128,21 @@ def _signal(pid: int, number: signal.Signals) -> None:
 # The runner inspects its child this often; a Ctrl-C waits at most so long.
 POLL_SECONDS = 0.5
 JOINT = ("nccl_tests", "ddp_benchmark")  # playbooks whose nodes work together
+# What only the scheduler is asked for; and what begins with a question to it: which one.
+ALONE = ("scheduler_state", "isolate_drain", "watch_open", "upgrade_step/scheduler", "upgrade_step/drain", "upgrade_step/drained",
+         "upgrade_step/undrain")  # fmt: skip
+BEFORE = {"upgrade_preflight": "scheduler", "upgrade_step/hold": "drained", "upgrade_step/change": "drained",
+          "upgrade_step/validate": "drained", "upgrade_step/gate": "drained"}  # fmt: skip
+STEP = "rdma_upgrade_step"
 HERE = "controller"  # what progress calls the nodes of no region
 # Phrases of ansible-core for "nothing to run on"; they come as plain output, not as events.
 NO_HOSTS = ("leaves us with no hosts to target", "no hosts matched", "Could not match supplied host pattern")
+
+
+def part_of(playbook: str, variables: Mapping[str, Any]) -> str:
+    """The playbook, and of an upgrade its step."""
+    name = playbook.rpartition(".")[2]
+    return f"{name}/{variables.get(STEP)}" if name == "upgrade_step" else name
 
 
 def run_playbook(
@@ -139,7 +152,12 @@ def run_playbook(
     """Run ``railwright.rdma.<playbook>``, on these nodes alone if they are given; on those of a region (``nodes`` names them) by its
     worker. Raises InputError or RunError when no host was reached at all, KeyboardInterrupt when the operator stopped it."""
     variables = dict(extra_vars or {})
-    chosen = regions.of(nodes) if regions is not None and nodes is not None else []
+    part = part_of(playbook, variables)
+    chosen = regions.of(nodes, part) if regions is not None and nodes is not None else []
+    asked = [name for region in chosen if part in BEFORE and regions and regions.asked_here(region) for name in region.nodes]
+    if asked:
+        said = run_playbook("upgrade_step", inventory, None, variables | {STEP: BEFORE[part]}, None, echo, asked, regions).hosts
+        variables[ASKED] = {name: said[name].drain if name in said else None for name in asked}  # there, None fails the node
     if regions is None or not chosen:
         with stoppable() as stop:
             return _run_here(playbook, inventory, limit, variables, Collector(listener, echo), nodes, stop)
@@ -204,6 +222,8 @@ def _run(
     private: Path, playbook: str, inventory: Given, limit: str | None, extra_vars: dict[str, Any], collector: Collector, stop: Stop,
 ) -> str:  # fmt: skip
     private.chmod(0o700)
+    environment = ansible_environment(os.environ, Path.cwd())
+    _expect_utf8(inventory, {**os.environ, **environment})
     runner = init_runner(
         private_data_dir=str(private),
         project_dir=str(Path.cwd()),  # relative paths in the inventory mean what they mean to ansible-playbook
@@ -212,7 +232,7 @@ def _run(
         limit=limit,
         cmdline=shlex.join(given.arguments()) or None,
         extravars=extra_vars,  # after those of the command line, so these win
-        envvars=ansible_environment(os.environ, Path.cwd()),
+        envvars=environment,
         settings={"suppress_output_file": True, "pexpect_timeout": POLL_SECONDS},
         fact_cache_type="",  # the operator's own cache, if any
         quiet=True,
@@ -226,6 +246,17 @@ def _run(
     runner.config.expect_passwords = {**answers(), **runner.config.expect_passwords}
     runner.run()
     return str(runner.status)
+
+
+def _expect_utf8(inventory: Given, environment: Mapping[str, str]) -> None:
+    """ansible-runner encodes and stores in strict UTF-8 what it starts. Raises InputError without a value, which may be a secret."""
+    texts = {str(path): str(path) for path in inventories(inventory)} | {"the working directory": str(Path.cwd())}
+    texts |= {f"variable {name} of the environment": name + value for name, value in environment.items()}
+    for what, text in (texts | {"an option's value": " ".join(given.arguments())}).items():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{what} is not UTF-8, and ansible-runner takes nothing else; rename or unset it") from error
 
 
 def answers() -> dict[re.Pattern[str], str]:

@@ -18,8 +18,9 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
 from railwright.exitcodes import InputError
-from railwright.inventories import BETWEEN, Given, inventories
-from railwright.writing import json_text, make_directories, write_atomic, xdg
+from railwright.inventories import BETWEEN, Given, inventories, stored_text
+from railwright.ownership import state_directory
+from railwright.writing import json_text, make_directories, write_atomic
 
 SCHEMA = 1
 LIMIT = 1 << 30  # characters of a record: the facts of 10,000 nodes are a third of it
@@ -55,8 +56,8 @@ class Run:
 
 
 def runs_directory() -> Path:
-    """State, not cache: it is the only copy of what was seen."""
-    return xdg("XDG_STATE_HOME", ".local/state") / "railwright" / "runs"
+    """State, not cache: it is the only copy of what was seen. Raises InputError."""
+    return state_directory("runs")
 
 
 def timestamp(moment: datetime) -> str:
@@ -71,18 +72,17 @@ def new_id(verb: str, moment: datetime | None = None) -> str:
 
 def site_path(inventory: Given) -> str:
     """One name for an inventory, by whatever link or relative path it was reached: for locks, and for what is known of it."""
-    return BETWEEN.join(map(os.path.realpath, inventories(inventory)))
+    return stored_text(BETWEEN.join(map(os.path.realpath, inventories(inventory))))
 
 
 def site_name(inventory: Given) -> str:
     """The same as a file's name: two inventories may have nodes of the same name."""
-    return hashlib.sha256(site_path(inventory).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return hashlib.sha256(site_path(inventory).encode()).hexdigest()[:16]
 
 
 def save_run(run: Run) -> Path:
     """Store a run and return its directory; a reader sees the whole record or none."""
     target = runs_directory() / run.id
-    make_directories(target.parent, 0o700)
     make_directories(target, 0o700)
     write_atomic(target / "run.json", json_text(run.as_dict(), indent=None))
     return target
@@ -106,7 +106,7 @@ def load_run(identity: str | None = None) -> Run:
     chosen = identity or known[-1]
     if chosen not in known:
         raise InputError(f"no stored run {chosen!r}; newest: {', '.join(known[:-4:-1])}")
-    path = runs_directory() / chosen / "run.json"
+    path = state_directory("runs", chosen) / "run.json"
     try:
         data = read_json(path.read_text(encoding="utf-8"), LIMIT)
         if data.pop("schema", None) != SCHEMA:

@@ -3,11 +3,13 @@
 
 It names the version that planned, and of each node a digest of what the inventory wants there and how the node is reached (secrets and
 order left out), so that another inventory is refused by the nodes that it changed. The file's own digest tells that it is as it was
-written, not who wrote it: who may apply which file is for the repository that holds it to say.
+written, not who wrote it. Loading an inventory runs what its author likes, so the one that a plan names is loaded without -i only if
+nobody but we and root could have written the plan and the inventory, and if its files are those that were planned with.
 """
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,10 +20,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from railwright import __version__
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import InputError
-from railwright.inventories import Inventories
+from railwright.inventories import Inventories, stored_text
+from railwright.inventory_content import Content, content_of
+from railwright.ownership import open_checked
 from railwright.writing import write_atomic
 
-KIND, SCHEMA = "railwright plan", 1
+KIND, SCHEMA = "railwright plan", 2
 LIMIT = 1 << 30  # characters: a node whose files differ has a megabyte
 REACHED_BY = ("ansible_host", "ansible_port", "ansible_connection")
 
@@ -33,11 +37,13 @@ class SavedPlan(NamedTuple):
     created: str
     nodes: dict[str, HostOutcome]  # as they were planned: changes, problems, notes, or how they failed
     wishes: dict[str, str]  # node -> digest of what its inventory says
+    files: str  # digest of the inventory's files; empty if they could not be read
+    fault: str  # why another user could have written the plan; empty if none could
 
 
 def write_plan(
     path: Path, inventory: Inventories, areas: Sequence[str], created: str, outcome: RunOutcome, wishes: Mapping[str, str],
-    batches: Sequence[Any],
+    batches: Sequence[Any], files: str = "",
 ) -> None:  # fmt: skip
     """Whole or not at all, for the owner's eyes only. Raises OSError."""
     nodes = {
@@ -45,8 +51,9 @@ def write_plan(
                "notes": host.notes, "wire": host.wire, "wish": wishes.get(name, "")}
         for name, host in sorted(outcome.hosts.items())
     }  # fmt: skip
-    document = {"kind": KIND, "schema": SCHEMA, "railwright": __version__, "inventory": [str(part) for part in inventory],
-                "areas": list(areas), "batches": list(batches), "created": created, "nodes": nodes}  # fmt: skip
+    document = {"kind": KIND, "schema": SCHEMA, "railwright": __version__, "inventory": [stored_text(part) for part in inventory],
+                "areas": list(areas), "batches": list(batches), "created": created, "nodes": nodes,
+                "files": files}  # fmt: skip
     write_atomic(path, json.dumps(document | {"sha256": digest(document)}, indent=1) + "\n")
 
 
@@ -55,7 +62,9 @@ def read_plan(path: Path) -> SavedPlan:
     try:
         if not path.is_file():
             raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}; allowed: what plan -o has written", path)
-        document = mapping(read_json(path.read_text(encoding="utf-8"), LIMIT))
+        descriptor, fault = open_checked(path)
+        with os.fdopen(descriptor, encoding="utf-8") as stream:
+            document = mapping(read_json(stream.read(LIMIT + 1), LIMIT))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", path) from error
     except ValueError as error:
@@ -72,7 +81,8 @@ def read_plan(path: Path) -> SavedPlan:
         wishes = {str(name): str(row["wish"]) for name, row in document["nodes"].items()}
         named = Inventories(Path(part) for part in document["inventory"])
         areas = [str(area) for area in document["areas"]]
-        return SavedPlan(named, areas, _batches(document["batches"]), str(document["created"]), nodes, wishes)
+        return SavedPlan(named, areas, _batches(document["batches"]), str(document["created"]), nodes, wishes,
+                         str(document["files"]), fault)  # fmt: skip
     except (AttributeError, KeyError, TypeError) as error:
         raise InputError(f"{path}: is no plan that plan -o has written ({error!r})", path) from error
 
@@ -110,6 +120,31 @@ def wish_of(spec: Spec, variables: Mapping[str, Any]) -> str:
     """A digest of what the inventory wants of a node, and where it is. Not in it: secrets, and consent, which is no part of a plan."""
     reached = {name: str(variables[name]) for name in REACHED_BY if name in variables}
     return digest([masked(dict(spec.as_dict(), consent=None)), reached])
+
+
+def files_of(inventory: Inventories) -> str:
+    """Return the digest of an inventory's files for a plan; empty if they cannot be read."""
+    try:
+        return content_of(inventory).sealed()
+    except (OSError, InputError):
+        return ""
+
+
+def own_inventory(saved: SavedPlan, file: Path) -> Content:
+    """Return the files of the inventory that a plan names. Raises InputError where another user could have written the plan or the
+    inventory, and where its files are not those that were planned with."""
+    yourself = "name the inventory yourself (-i INVENTORY)"
+    if saved.fault:
+        raise InputError(f"{file}: {saved.fault}; or {yourself}", file)
+    try:
+        found = content_of(saved.inventory, trusted=True)
+    except OSError as error:
+        raise InputError(f"{saved.inventory}: {error.strerror}, and {file} names it; {yourself}", file) from error
+    except InputError as error:
+        raise InputError(f"{file} names {saved.inventory}: {error}; or {yourself}", file) from error
+    if not found.matches(saved.files):
+        raise InputError(f"{saved.inventory} is not as it was when {file} was made; plan it again, or {yourself}", file)
+    return found
 
 
 def other_wishes(saved: SavedPlan, wishes: Mapping[str, str], names: Sequence[str]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json, whole
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, mapping, read_json, whole
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import End, Plan, same_port, same_switch
 from railwright.switch_check.model import LIMIT, Unusable, bounded
@@ -49,7 +49,7 @@ def _eos(text: str, _priority: int) -> dict[str, list[Any]]:
 
 def _nxos(text: str, _priority: int) -> dict[str, list[Any]]:
     """``Ethernet1/2 Auto On  (9) 4088353 1890``: port, mode, state, classes, in, out. Half a number is one too: a line has its end."""
-    lines = [line.split() for line in text.splitlines()] if "RxPPP" in text and text.endswith("\n") else []
+    lines = [line.split() for line in lines_in(text)] if "RxPPP" in text and text.endswith("\n") else []
     return {words[0]: list(words[-2:]) for words in lines if len(words) > 4 and words[1].lower() in ("auto", "on", "off")}
 
 

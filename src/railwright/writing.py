@@ -3,15 +3,18 @@
 
 import contextlib
 import errno
+import io
 import json
 import math
 import os
 import stat
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import named_errors, open_own
 from railwright.exitcodes import InputError
 
 MAX_LINKS = 40  # as the kernel
@@ -32,7 +35,7 @@ def write_atomic(path: Path, content: str | bytes, mode: int = 0o600) -> None:
     descriptor, name = tempfile.mkstemp(prefix=".railwright-", dir=target.parent)  # new, no link, and known to nobody before
     beside = Path(name)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with named_errors(str(target)), os.fdopen(descriptor, "wb") as stream:
             os.fchmod(stream.fileno(), mode)  # whatever the umask is
             stream.write(data)
             stream.flush()
@@ -42,6 +45,11 @@ def write_atomic(path: Path, content: str | bytes, mode: int = 0o600) -> None:
         beside.unlink(missing_ok=True)
         raise
     sync_directory(target.parent)
+
+
+def own_file(path: Path) -> io.BufferedRandom:
+    """Open a file of ours for reading and writing. A link, or a file of another user or that others may write, is replaced by a new one."""
+    return io.BufferedRandom(io.FileIO(path, "r+", opener=partial(open_own, renew=True)))
 
 
 def new_file(path: Path) -> None:
@@ -59,13 +67,13 @@ def write_output(path: Path, text: str, option: str = "-o") -> None:
 
 
 def make_directories(path: Path, mode: int = 0o777) -> None:
-    """A directory and those above it, on the disk when this returns; the umask counts, and ``mode`` only for the last one."""
+    """A directory and those above it that are missing, on the disk when this returns; the umask counts, too."""
     missing: list[Path] = []
     while not (path.exists() if missing else path.is_dir()):  # what is there and is none is mkdir's to name
         missing.append(path)
         path = path.parent
     for directory in reversed(missing):
-        directory.mkdir(mode if directory == missing[0] else 0o777, exist_ok=True)
+        directory.mkdir(mode, exist_ok=True)
         sync_directory(directory.parent)
 
 

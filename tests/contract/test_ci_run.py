@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a build server does after `make test`: .ci/run itself, in a repository of its own, with a `make` that says what it is asked for."""
+"""What a build server does after `make test`: .ci/run and tools/rotate themselves, with a `make` that prints what it is asked for."""
 
 import os
 import shutil
@@ -12,29 +12,31 @@ import repo
 
 MAKE = """#!/bin/sh
 echo "make $*"
-case $1 in test) exit "$OF_TEST" ;; *) exit "$OF_SCENARIOS" ;; esac
+case $1 in test) exit "$OF_TEST" ;; *) exit "$OF_LONG" ;; esac
 """
-# The first call is the start, the second one the end.
+# It is as many minutes ago that the run began.
 DATE = """#!/bin/sh
-[ -e "$CLOCK" ] && echo $((1000 + $MINUTES * 60)) || { touch "$CLOCK"; echo 1000; }
+echo $(($(/bin/date +%s) - $MINUTES * 60))
 """
+FILE = Path(".ci/rotation.yml")
 
 
-def git(directory: Path, *arguments: str) -> str:
-    names = ("-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false")
-    return subprocess.run(("git", *names, *arguments), cwd=directory, check=True, capture_output=True, text=True).stdout
+def file_of(*rows: str, marked: str = "null", date: str = "null") -> str:
+    return f"marked: {{row: {marked}, date: {date}}}\nrows:\n" + "".join(f"  - {{{row}}}\n" for row in rows)
+
+
+ROWS = ("row: scenarios 1/10, minutes: 20, ran: 2026-11-01", "row: scenarios 2/10, minutes: 20, ran: null",
+        "row: lab test_agent.py, minutes: 30, ran: 2026-10-01")  # fmt: skip
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """Twelve commits, and programs of the test's own."""
+    """Programs of the test's own, and three rows."""
     directory = tmp_path / "checkout"
-    (directory / ".ci").mkdir(parents=True)
-    shutil.copy(repo.ROOT / ".ci" / "run", directory / ".ci" / "run")
-    git(directory, "init", "-q")
-    git(directory, "add", "-A")
-    for number in range(12):
-        git(directory, "commit", "-q", "--allow-empty", "-m", str(number))
+    for name in (".ci/run", "tools/rotate"):
+        (directory / name).parent.mkdir(parents=True)
+        shutil.copy(repo.ROOT / name, directory / name)
+    (directory / FILE).write_text(file_of(*ROWS))
     (tmp_path / "bin").mkdir()
     for name, text in (("make", MAKE), ("date", DATE)):
         (tmp_path / "bin" / name).write_text(text)
@@ -42,40 +44,54 @@ def checkout(tmp_path: Path) -> Path:
     return directory
 
 
-def ran(directory: Path, *, minutes: int = 30, of_test: int = 0, of_scenarios: int = 0) -> tuple[int, list[str]]:
+def ran(directory: Path, *, minutes: int = 30, of_test: int = 0, of_long: int = 0) -> tuple[int, list[str]]:
     """Its exit status, and its lines."""
-    clock = directory.parent / "clock"
-    clock.unlink(missing_ok=True)
-    env = {"PATH": f"{directory.parent / 'bin'}{os.pathsep}{os.environ['PATH']}", "CLOCK": str(clock), "MINUTES": str(minutes),
-           "OF_TEST": str(of_test), "OF_SCENARIOS": str(of_scenarios)}
+    env = {"PATH": f"{directory.parent / 'bin'}{os.pathsep}{os.environ['PATH']}", "MINUTES": str(minutes),
+           "OF_TEST": str(of_test), "OF_LONG": str(of_long)}
     done = subprocess.run((str(directory / ".ci" / "run"),), env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout.splitlines()
 
 
-def test_the_number_of_commits_chooses_the_shard(checkout: Path) -> None:
-    assert ran(checkout) == (0, ["make test", "long scenarios, part 3/10, by 12 commits", "make test-scenarios SHARD=3/10"])
-    git(checkout, "commit", "-q", "--allow-empty", "-m", "one more")
-    assert ran(checkout)[1][-1] == "make test-scenarios SHARD=4/10"
+def rotated(directory: Path, *arguments: str) -> str:
+    """The row that is marked now."""
+    done = subprocess.run([str(directory / "tools/rotate"), *arguments], check=True, capture_output=True, text=True)
+    return done.stdout.strip().removeprefix("marked for the next landing: ")
 
 
-def test_a_failed_shard_fails_the_run(checkout: Path) -> None:
-    assert ran(checkout, of_scenarios=2)[0] == 2
+def test_each_row_runs_once_before_any_runs_twice(checkout: Path) -> None:
+    """However many commits a landing has: the mark is a commit's own."""
+    assert [rotated(checkout) for _ in range(4)] == ["scenarios 2/10", "lab test_agent.py", "scenarios 1/10", "scenarios 2/10"]
+
+
+def test_what_was_left_out_is_marked_again(checkout: Path) -> None:
+    assert rotated(checkout) == "scenarios 2/10"
+    assert [rotated(checkout, "--left-out"), rotated(checkout)] == ["scenarios 2/10", "lab test_agent.py"]
+
+
+def test_the_marked_row_runs_after_everything(checkout: Path) -> None:
+    rotated(checkout)
+    assert ran(checkout) == (0, ["make test", "long tests: scenarios 2/10", "make test-scenarios SHARD=2/10"])
+    rotated(checkout)
+    assert ran(checkout)[1][-1] == "make test-lab ARGS=--only test_agent.py"
+    assert ran(checkout, of_long=2)[0] == 2
 
 
 def test_a_failed_make_test_is_the_end(checkout: Path) -> None:
     assert ran(checkout, of_test=2) == (2, ["make test"])
 
 
-def test_no_shard_begins_after_fifty_minutes(checkout: Path) -> None:
-    assert ran(checkout, minutes=49)[1][-1].startswith("make test-scenarios")
-    late = "no long scenario: make test took 50 minutes, and they begin within 50"
-    assert ran(checkout, minutes=50) == (0, ["make test", late])
+def test_a_row_that_would_end_too_late_is_left_out(checkout: Path) -> None:
+    rotated(checkout)
+    assert ran(checkout, minutes=64)[1][-1] == "make test-scenarios SHARD=2/10"
+    code, lines = ran(checkout, minutes=66)
+    assert (code, lines[1].startswith("left out: scenarios 2/10 takes 20 minutes, and 66 of 85 have passed")) == (0, True)
 
 
-def test_a_shallow_clone_goes_by_its_commit(checkout: Path) -> None:
-    shallow = checkout.parent / "shallow"
-    git(checkout.parent, "clone", "-q", "--depth", "1", checkout.as_uri(), str(shallow))
-    name = git(shallow, "rev-parse", "HEAD").strip()
-    code, lines = ran(shallow)
-    assert code == 0
-    assert lines[1] == f"long scenarios, part {int(name[:7], 16) % 10 + 1}/10, by commit {name}, as a shallow clone has no count of them"
+def test_nothing_marked_is_said(checkout: Path) -> None:
+    assert ran(checkout) == (0, ["make test", "no long test: .ci/rotation.yml marks null; run: make rotate"])
+
+
+def test_the_rows_are_all_parts_and_all_lab_files() -> None:
+    rows = [line.partition("row: ")[2].partition(",")[0] for line in (repo.ROOT / FILE).read_text().split("\n") if line.startswith("  - ")]
+    lab = [f"lab {path.name}" for path in sorted((repo.ROOT / "tests/lab").glob("test_*.py"))]
+    assert rows == [f"scenarios {part}/10" for part in range(1, 11)] + lab

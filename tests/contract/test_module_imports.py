@@ -18,13 +18,13 @@ NEEDS: dict[str, tuple[set[str], int]] = {
     "rdma_check": ({"areas", "checks", "measure", "plan"}, 178),
     "rdma_drain": ({"scheduler"}, 18),
     "rdma_facts": ({"scheduler"}, 70),
-    "rdma_measure": ({"measure"}, 39),
+    "rdma_measure": ({"measure"}, 40),
     "rdma_packages": ({"areas", "plan"}, 45),
     "rdma_prefix": ({"areas", "measure", "prefix"}, 78),
     "rdma_rollback": ({"apply", "areas", "plan", "rollback"}, 163),
-    "rdma_ssh_mesh": ({"areas", "ssh_mesh"}, 19),
+    "rdma_ssh_mesh": ({"areas", "ssh_mesh"}, 21),
     "rdma_state": ({"apply", "areas", "plan"}, 164),
-    "rdma_upgrade": ({"apply"}, 14),
+    "rdma_upgrade": ({"apply"}, 15),
 }
 FILES = {name.removeprefix(BASE).removesuffix(".py") for name in repo.python(BASE) if not name.endswith("/__init__.py")}
 

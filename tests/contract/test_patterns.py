@@ -20,6 +20,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.var
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_drivers import RELEASES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_entries import PATTERNS as ENTRIES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.check_jobs import VERSIONS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.hurtful import HURTFUL
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import RDMA_OFF
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 from railwright.cli.container import PATTERNS
@@ -32,6 +33,7 @@ OF_TABLES: dict[str, list[str]] = {
     "plugins/plugin_utils/spec/check_entries.py: pattern": list(ENTRIES),
     "plugins/plugin_utils/spec/check_jobs.py: VERSIONS[install][0]": [pattern for pattern, _allowed in VERSIONS.values()],
     "plugins/plugin_utils/spec/nccl_overrides.py: other.name.replace('*', '.*')": [row.name.replace("*", ".*") for row in OWNED_BY_OTHERS],
+    "plugins/plugin_utils/spec/hurtful.py: row.refused": [row.refused for row in HURTFUL if row.refused],
     "plugins/plugin_utils/spec/nccl_overrides.py: RDMA_OFF[name][0]": [pattern for pattern, _allowed in RDMA_OFF.values()],
     "plugins/plugin_utils/spec/values.py: key.pattern": [key.pattern for key in KEYS if key.pattern is not None],
     "src/railwright/cli/container.py: pattern": [pattern for pattern, _allowed in PATTERNS.values()],
@@ -47,6 +49,7 @@ ENDLESS_DIGITS = {
     "plugins/module_utils/observe/stack.py _OFED_INFO": "a version, compared by formats/versions.py",
     "plugins/plugin_utils/spec/nccl_overrides.py:": "the inventory's; a text has at most values.LONGEST letters",
     "plugins/plugin_utils/spec/values.py:": "the inventory's; at most LONGEST letters",
+    "src/railwright/inventory_index.py RANGE": "_place reads at most 18",
     "src/railwright/nccl/check.py": "is matched, not read",
 }
 SCREEN = (24, 200, 1000, 4000)  # letters; a text that is slow at one of them is measured in full

@@ -107,7 +107,7 @@ def inventory(hosts: list[str], variables: Mapping[str, Any]) -> dict[str, Any]:
     }
     common = {
         "ansible_connection": "liar", "ansible_python_interpreter": "/usr/bin/python3", "ansible_user": "root",
-        "ansible_become_user": "root", "rdma_fabric": "roce", "rdma_mtu": 9000, **variables,
+        "ansible_become_user": "root", "rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_job_user": "mpi", **variables,
     }
     return {"all": {"vars": common, "children": {"rdma": {"hosts": own}, "rdma_switches": {"hosts": {name: {} for name in own}}}}}
 

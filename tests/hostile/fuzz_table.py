@@ -95,6 +95,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats import (
     versions,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.formats import sysfs_values as parse
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
 from ansible_collections.railwright.rdma.plugins.module_utils.measure import part_health, perftest, perftest_node, ping
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ddp import failure
@@ -136,6 +137,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     provenance,
     qos_boot,
     qos_dcb,
+    ranks,
     stack,
     storage,
     traffic_counters,
@@ -297,7 +299,7 @@ def of_xml(said: str) -> None:
 def of_settings(said: str) -> None:
     for grammar in settings.Grammar:
         settings.settings_of(said, grammar)
-    list(settings.options_of(said.splitlines()))
+    list(settings.options_of(lines_in(said)))
 
 
 def of_wheel(said: str) -> None:
@@ -443,7 +445,7 @@ TABLE_OF_PARSERS = (
     text("why a job ended", lambda said: judge.why(said, said), TABLE + LOG),
     text(
         "the kept lines of a log",
-        lambda said: collect.fitting([line for line in said.splitlines() if collect._KEPT.search(line)], 1000),
+        lambda said: collect.fitting([line for line in lines_in(said) if collect._KEPT.search(line)], 1000),
         LOG,
     ),
     text(
@@ -528,7 +530,7 @@ TABLE_OF_PARSERS = (
     text("iptables' rules", lambda said: of_chains(firewall.iptables_chains(said, "ip")), IPTABLES),
     text(
         "ufw's rules",
-        lambda said: [ufw.entry_of(line) for line in said.splitlines()],
+        lambda said: [ufw.entry_of(line) for line in lines_in(said)],
         f"### tuple ### allow udp 4791 0.0.0.0/0 any 10.0.0.0/8 in_eth1 comment={ufw._MARK}\n",
     ),
     node(
@@ -589,6 +591,12 @@ TABLE_OF_PARSERS = (
         "nvidia 1 3 a,b, Live 0x0\n",
     ),
     node("GPUs between two rounds", part_health.gpu_health, "0, GPU-6e4d4e0b, 1753024036354, NVIDIA H100\n", "0, 0 us, 12 us\n"),
+    text(
+        "ss of a job",
+        ranks.parse_sockets,
+        "0      0        10.89.0.12:38641   10.89.0.13:47142 uid:2000 ino:8587058 sk:3 cgroup:/a <->\n"
+        "\t ts sack bbr bytes_sent:13920 bytes_acked:13920 bytes_received:13728 segs_out:52\n",
+    ),
     text("ps of all processes", processes.processes_of, "   4711 Dl   os_acquire_rwlock_write          python3\n"),
     document("dcgmi health", gpu_health.dcgm_health, {
         "body": {"Overall Health": {"value": "Failure"}, "GPU": {"children": {"1": {"value": "Failure", "children": {"Errors": {
@@ -726,7 +734,7 @@ TABLE_OF_PARSERS = (
     # the controller
     document("answers of modules", of_messages, FAILED, *DOCUMENTS, ROLLBACK),
     text(
-        "a failure's telling line", lambda said: events.telling_line(said.splitlines() or [""]), "Traceback:\n  x\nE: command not found\n"
+        "a failure's telling line", lambda said: events.telling_line(lines_in(said) or [""]), "Traceback:\n  x\nE: command not found\n"
     ),
     text("scripts of jobs", of_settings, SH),
     text("apt's sources", lambda said: (image._from_list(said), image._from_deb822(said)), SOURCES, DEB822),

@@ -61,7 +61,7 @@ SEEN = {
     "nccl": [LoadableNccl("/opt/nccl/lib/libnccl.so.2", "2.30.7", "named")._asdict()], "nccl_conf": ["NCCL_DEBUG"],
     "net_plugins": ["/usr/lib/libnccl-net.so"],
     "mpi": [Mpi("openmpi4", "4.1.4", "/usr", "/usr/bin/mpirun")._asdict()],
-    "slurm": {"srun": None, "sinfo": None, "scancel": None},
+    "slurm": {"srun": None, "sinfo": None, "scancel": None}, "needs_job": False,
     "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": SHA, "json": True, "problem": None}],
     "affinity": [{"gpu": "0000:1b:00.0", "hca": "mlx5_0", "port": 1, "path": "PIX", "near": True}], "verdicts": [VERDICT], "problems": [],
     "places": [{"pci": "0000:1b:00.0", "rail": "rail0", "numa_node": 0, "links": [PCI_LINK]}],

@@ -48,7 +48,7 @@ JOB = {
     "parts": "{{ {inventory_hostname: {'nodes': [inventory_hostname]}} }}",
 }
 VARIABLES: dict[str, Any] = {
-    "upgrade_scheduler": "slurm", "upgrade_scheduler_host": "{{ inventory_hostname }}", "rdma_run_id": "r1", "nccl_tests_user": "mpi",
+    "upgrade_scheduler": "slurm", "upgrade_scheduler_host": "{{ inventory_hostname }}", "rdma_run_id": "r1", "rdma_job_user": "mpi",
     "ddp_benchmark_python": "/usr/bin/python3", "ai_environment_kind": "none",
     "checked": {**ANSWERS["rdma_check:verdicts"], "rails": [RAIL]}, "__nccl_tests_build_inspect": {"node": BUILD},
     "__nccl_tests_build_plan": {"build": {"directory": "/opt/railwright/nccl-tests/x", "programs": ["all_reduce_perf"], "download": "/x"}},
@@ -56,10 +56,10 @@ VARIABLES: dict[str, Any] = {
     "__nccl_tests_build_build": {"manifest": MANIFEST}, "__ddp_benchmark_start": ANSWERS["rdma_bench:ddp.start"],
     "__ddp_benchmark_plan": {"plan": {
         "run": "x", "hosts": ["{{ inventory_hostname }}"], "master": "127.0.0.1", "port": 29500, "backend": "gloo", "steps": 1, "warmup": 1,
-        "batch": 1, "timeout_s": 60, "repeatable": False, "nodes": "{{ {inventory_hostname: {'user': 'mpi'}} }}"}},
+        "batch": 1, "timeout_s": 60, "repeatable": False, "nodes": "{{ {inventory_hostname: {'user': 'mpi'}} }}", "root": False}},
     "__nccl_tests_plan": {"plan": {
         "run": "x", "user": "mpi", "launch": ["{{ inventory_hostname }}"], "probe": JOB, "jobs": [JOB], "hostfile": "", "cancel": None,
-        "between_nodes": True}},
+        "between_nodes": True, "root": False}},
     "__ssh_mesh_plan": {"mesh": {
         "members": [], "origin": "{{ inventory_hostname }}", "generate": False, "public_key": MESH_KEY, "generation": 1, "serial": 1,
         "receivers": [], "holders": []}},

@@ -78,7 +78,8 @@ class Site:
 
     def run(self, **keys: Any) -> tuple[int, str, dict[str, Any]]:
         """(exit status, output, the judgement)."""
-        own = {"rdma_fabric": "roce", "rdma_mtu": 9000,
+        # The stand-ins are in a directory of root's, who runs these tests: so here root is the job user.
+        own = {"rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_job_user_root": "accept",
                "__nccl_tests_directory": str(self.directory), "__nccl_tests_library_path": self.libraries,
                "result_file": str(self.directory / "result.json"), "nccl_tests_environment": {"SITE": str(self.directory)}, **keys}
         inventory = {"all": {"vars": own, "children": {"rdma": {"hosts": {"n1": self.node}}}}}
@@ -182,3 +183,18 @@ def test_a_standin_that_does_not_end(site: Site) -> None:
     assert time.monotonic() - begun < 60
     assert statuses(judged)["nccl.complete"] == "fail"
     assert clean(site)
+
+
+@pytest.mark.parametrize("play", ["nccl_tests", "ddp_benchmark", "ssh_mesh"])
+def test_nothing_runs_as_root_unless_a_key_accepts_it(site: Site, play: str) -> None:
+    """The playbooks themselves, over a plain ansible-playbook, whose login is root: one line, and nothing is started or written."""
+    site.gpus()
+    site.program(f"touch {site.directory}/ran")
+    (site.directory / "play.yml").write_text(f"- import_playbook: railwright.rdma.{play}\n")
+    code, output, _judged = site.run(rdma_job_user_root="refuse", ddp_benchmark_python=str(site.directory / "all_reduce_perf"))
+    assert code != 0
+    said = [line for line in output.split("\n") if line.startswith("fatal")]
+    assert len(said) == 1, output
+    assert "rdma_job_user is not set, and Ansible logs in as root" in said[0]
+    assert not (site.directory / "ran").exists()
+    assert not Path("/etc/ssh/railwright_mesh_known_hosts").exists()

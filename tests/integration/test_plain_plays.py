@@ -65,7 +65,8 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Said]:
     last, nowhere = "railwright.rdma.final_play", "rdma_site_bench=true nccl_tests_install=prebuilt nccl_tests_path=/nowhere"
     runs = {
         "final": command(last), "final off": command(last, "--extra-vars", "rdma_site_bench=false"),
-        "final on": command(last, "--extra-vars", nowhere),
+        "final on": command(last, "--extra-vars", f"{nowhere} rdma_job_user_root=accept"),
+        "final root": command(last, "--extra-vars", "ansible_user=root"),
         "facts": command("railwright.rdma.facts"), "drift": command("railwright.rdma.drift"),
         "drift --diff": command("railwright.rdma.drift", "--diff"), "plan": command("railwright.rdma.plan"),
         "plan --diff": command("railwright.rdma.plan", "--diff"), "theirs": command("theirs.yml"),
@@ -132,7 +133,9 @@ def test_no_run_shows_a_secret_of_the_inventory(told: dict[str, Said]) -> None:
     assert "(hidden)" in told["plan --diff"].output
 
 
-@pytest.mark.parametrize(("run", "why"), [("final", "no node has a GPU (rdma_site_bench)"), ("final off", "rdma_site_bench is false")])
+@pytest.mark.parametrize(("run", "why"), [
+    ("final", "no node has a GPU (rdma_site_bench)"), ("final off", "rdma_site_bench is false"),
+    ("final root", "the login is root, and rdma_job_user is not set")])
 def test_the_final_play_says_in_one_line_why_not(told: dict[str, Said], run: str, why: str) -> None:
     said = told[run]
     assert said.code == 0

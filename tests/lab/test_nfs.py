@@ -88,7 +88,7 @@ class World:
                 tar.addfile(entry, io.BytesIO(content))
         site = {
             "rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_stack": "soft_roce", "nccl_tests_launcher": "local", "nccl_tests_path": PATH,
-            "nccl_tests_nfs": f"{SERVER}:{EXPORT}", "nccl_tests_archive": str(source),
+            "nccl_tests_nfs": f"{SERVER}:{EXPORT}", "nccl_tests_archive": str(source), "rdma_job_user": "nobody",
             "rdma_artifact_pins": {"nccl-tests": hashlib.sha256(source.read_bytes()).hexdigest()},
         }  # fmt: skip
         (self.server.inventory / "group_vars/all/site.yml").write_text(yaml.safe_dump(site), encoding="utf-8")

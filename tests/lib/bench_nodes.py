@@ -18,7 +18,7 @@ def wishes(**keys: Any) -> dict[str, Any]:
     """The role's defaults, as the action plugin hands them on."""
     own = {key.name: key.default for key in KEYS if key.owner == "nccl_tests"}
     return {**own, "fabric": "roce", "gpudirect_path": "auto", "rails": 8, "rail_names": [f"rail{at}" for at in range(8)], "leaves": [],
-            "rate_gbps": 400, **keys}
+            "rate_gbps": 400, "root": False, **keys}
 
 
 def seen(name: str, gpus: int = 8, **said: Any) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def seen(name: str, gpus: int = 8, **said: Any) -> dict[str, Any]:
         "nccl": [LoadableNccl("/opt/nccl/lib/libnccl.so.2", "2.30.7", "named")._asdict()], "nccl_conf": [],
         "net_plugins": [],
         "mpi": [OPENMPI],
-        "slurm": {"srun": None, "sinfo": None, "scancel": None},
+        "slurm": {"srun": None, "sinfo": None, "scancel": None}, "needs_job": False,
         "programs": [{"name": "all_reduce_perf", "path": "/opt/nccl-tests/all_reduce_perf", "sha256": "a" * 64, "json": True,
                       "problem": None}],
         "affinity": [], "places": [], "ports": [], "ends": {}, "verdicts": [], "problems": [],

@@ -6,6 +6,7 @@ A change is drawn as numbers, so that a failing one shrinks: where in the sample
 
 import copy
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,7 +124,7 @@ class Telling(Host):
 
     def __init__(self, text: str, code: int = 0) -> None:
         self.text, self.code = text, code
-        words = (word for word in text.replace("\0", " ").replace("/", " ").split() if word not in (".", ".."))
+        words = (word for word in re.split("[\0/ \t\n]+", text) if word not in ("", ".", ".."))
         self.words = sorted({word[:255] for word in words})[:12]
 
     def path(self, path: str) -> str:

@@ -18,6 +18,7 @@ import manpage
 import pages
 import project
 import rolefiles
+import rotation
 import spectypes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def generated(root: Path) -> dict[str, str]:
     """Relative path: text, of every generated file (READMEs: whole, with their table replaced)."""
     return {**rolefiles.files(root), **pages.files(), **examples.files(), **commands.files(), **drivers.files(),
-            **changelog.files(root), **spectypes.files(), **project.files(root), **manpage.files(root)}
+            **changelog.files(root), **spectypes.files(), **project.files(root), **manpage.files(root),
+            **rotation.files(root)}
 
 
 def stale(root: Path) -> list[str]:

@@ -77,6 +77,7 @@ def _list(keys: list[Key]) -> str:
         default = "required" if key.required else "not set" if key.default is None else f"default {literal(key.default)}"
         example = f" Example: {literal(key.example)}." if key.example is not None and key.name != "rdma_rails" else ""
         allowed = f" Allowed: {cell(key.allowed())}." if key.allowed() else ""
+        allowed += " The same on all hosts." if key.site_wide else ""
         rows.append(f"* **`{key.name}`** ({key.type}, {default}): {cell(key.doc)}{allowed}{example} *Source: {source(key.source)}.*\n")
     return "".join(rows)
 

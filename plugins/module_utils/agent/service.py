@@ -175,8 +175,7 @@ class Agent:
                 self._flaps[key] = self._flaps.get(key, 0) + times
                 self._downs.append(dict(row, t=moment.t, up=moment.up, boot=moment.boot))
         self._downs = [row for row in self._downs if moment.since(row) <= FLAP_HOURS * HOUR]
-        log = mapping(mapping(self._last["facts"].get("health")).get("log"))
-        fresh = [event for event in self._events() if event["last"] > self._until and event["listed"] and log.get("source") in TRUSTED]
+        fresh = [event for event in self._events() if event["last"] > self._until]
         for event in fresh:
             self._note(moment, "kernel", at=event["last"], n=event["count"],
                        **{name: event[name] for name in ("event", "device", "number", "text")})
@@ -184,8 +183,9 @@ class Agent:
         return bool(downs or fresh)
 
     def _events(self) -> List[Dict[str, Any]]:
-        """Of the kernel's log since boot, as the last look saw it."""
-        return mapping(mapping(self._last["facts"].get("health")).get("log")).get("events") or []
+        """Return the events of the kernel's log since boot that are evidence."""
+        log = mapping(mapping(self._last["facts"].get("health")).get("log"))
+        return [event for event in log.get("events") or [] if event.get("listed")] if log.get("source") in TRUSTED else []
 
     def _own(self, moment: Moment) -> bool:
         """Links may go and come in the half hour after boot, and around an apply of ours."""

@@ -197,7 +197,7 @@ def sweep(host: Host, entry: Dict[str, Any]) -> None:
 def load_journal(host: Host, path: str) -> Optional[Dict[str, Any]]:
     try:
         document = json.loads(host.read(path, DOCUMENT_LIMIT) or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 

@@ -12,12 +12,14 @@ from ..measure.ddp.launch import share_from
 from ..measure.nccl_tests import job, pairs, readiness, run_directory
 from ..measure.nccl_tests.collect import collect
 from ..measure.nccl_tests.launch import collectives_of
+from ..observe.accounts import ACCEPT, job_account
 from ..observe.identity import observe_identity
 from ..observe.nics import ancestors_connection_address
 from ..prefix.python_env.manifest import steady
 from ..spec.model import Spec
 
 Params = Dict[str, Any]
+USERS = {"nccl_tests": "nccl_tests_user", "ddp": "ddp_benchmark_user"}
 
 
 def answer(host: Host, params: Params, dry: bool) -> Dict[str, Any]:
@@ -25,15 +27,21 @@ def answer(host: Host, params: Params, dry: bool) -> Dict[str, Any]:
     if dry and mode != "inspect":
         return {"skipped": True}
     try:
+        if mode != "inspect":
+            job_account(host, params["share"]["user"] if benchmark == "ddp" else params["user"], USERS[benchmark], bool(params["root"]))
         return STEPS[benchmark][mode](host, params)
     except (RailwrightError, OSError) as error:
         raise RailwrightError("%s: %s" % ("ddp_benchmark" if benchmark == "ddp" else "nccl_tests %s" % mode, error)) from error
 
 
+def user_of(host: Host, spec: Spec, benchmark: str) -> str:
+    return job_account(host, spec[USERS[benchmark]], USERS[benchmark], spec["job_user_root"] == ACCEPT).name
+
+
 def inspect_gpus(host: Host, params: Params) -> Dict[str, Any]:
     spec = Spec(params["spec"])
     wanted = readiness.Wanted(
-        spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login(), params["directory"], tuple(params["libraries"]),
+        user_of(host, spec, "nccl_tests"), params["directory"], tuple(params["libraries"]),
         collectives_of(spec["nccl_tests_collectives"], spec["nccl_tests_purpose"]), spec["mpi_prefix"],
         {str(name): str(value) for name, value in spec["nccl_tests_environment"].items()})
     identity = observe_identity(host, ancestors_connection_address(host))
@@ -42,9 +50,8 @@ def inspect_gpus(host: Host, params: Params) -> Dict[str, Any]:
 
 def inspect_torch(host: Host, params: Params) -> Dict[str, Any]:
     spec = Spec(params["spec"])
-    user = spec["ddp_benchmark_user"] or spec["nccl_tests_user"] or spec["ssh_mesh_user"] or host.login()
     wanted = node.Wanted(params["node"], steady(host, spec["ddp_benchmark_python"]), spec["ddp_benchmark_backend"],
-                         spec["ddp_benchmark_processes"], user, spec["ddp_benchmark_port"])
+                         spec["ddp_benchmark_processes"], user_of(host, spec, "ddp"), spec["ddp_benchmark_port"])
     return {"seen": node.inspect_ddp_node(host, wanted, spec, observe_identity(host, ancestors_connection_address(host)))}
 
 

@@ -11,10 +11,10 @@ from ..ssh_mesh.files import member_from
 
 
 def answer(host: Host, params: Dict[str, Any], dry: bool) -> Dict[str, Any]:
-    user, mode = params["user"] or host.login(), params["mode"]
+    user, mode = params["user"], params["mode"]
     if mode == "login":
-        return {"login": node.try_logins(host, user, params["peers"])}
-    who = node.account(user)
+        return {"login": node.try_logins(host, user, params["peers"], params["root"])}
+    who = node.job_account(host, user, params["root"] or params["state"] == "absent")  # a mesh of root's can always be removed
     if mode == "observe":
         return {"node": node.observe(host, who, ancestors_connection_address(host))}
     if mode == "read":

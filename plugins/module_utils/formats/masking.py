@@ -5,6 +5,7 @@ Hidden are the value after a name that looks like a secret's (``HF_TOKEN=…``, 
 user and password of a URL. What is written on a node is never made of what came out of here.
 """
 
+import re
 from typing import Any, List, Tuple
 
 from ..types import Change
@@ -12,10 +13,8 @@ from .outside import is_digits
 
 HIDDEN = "(hidden)"
 # A part of a name, between _ - and ., that ends so.
-_SECRET = (
-    "password", "passwd", "passphrase", "psk", "secret", "token", "credential", "apikey", "accesskey", "secretkey", "privatekey",
-    "sharedkey",
-)
+_SECRET = re.compile(
+    "(?:password|passwd|passphrase|storagepass|jobcomppass|sshpass|psk|secret|token|credential|apikey|accesskey|secretkey|privatekey|sharedkey)s?$")
 _NAME_LIMIT = 64  # characters of a name that are inspected
 _QUOTES = "\"'"
 _END_OF_URL = "/?#\"'<>\\"
@@ -27,9 +26,9 @@ def secret_name(name: str) -> bool:
     if "/" in name:
         return False
     parts = name.lower().replace("-", "_").replace(".", "_").split("_")
-    if len(parts) > 1 and parts[-1] == "key" and parts[-2] != "public":
+    if len(parts) > 1 and parts[-1].rstrip("0123456789") in ("key", "pass") and parts[-2] != "public":
         return True
-    return any(part.rstrip("s").endswith(_SECRET) for part in parts)
+    return any(map(_SECRET.search, parts))
 
 
 def masked(value: Any) -> Any:

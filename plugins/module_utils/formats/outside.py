@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON and numbers from outside: of a command, a node's file, a job, a scheduler, a mirror. Pure.
+"""JSON, numbers and lines from outside: of a command, a node's file, a job, a scheduler, a mirror. Pure.
 
 The one place where such text becomes values. What it gives is bounded: no level too deep for what reads it next, no number that a float
 or 64 bits do not hold, no text that cannot be written as UTF-8 again. ``str.isdigit`` is no check for ``int``: it takes ``²``, and
@@ -24,6 +24,15 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,
 # Strings as a whole, so that a bracket in one counts for nothing; one that has no end goes on to the end.
 _MARK = re.compile(r'"[^"\\]*(?:\\.?[^"\\]*)*"?|[\[{]|[\]}]', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+
+
+def lines_in(text: str) -> List[str]:
+    """Split a text of others at its line feeds alone, without an empty last line.
+
+    ``str.splitlines`` breaks at nine other characters too, and a name of a file or a process may hold them: it would forge lines.
+    """
+    found = text.split("\n")
+    return found if found[-1] else found[:-1]
 
 
 def read_json(text: Optional[str], limit: int = LIMIT) -> Any:

@@ -4,6 +4,8 @@
 import re
 from typing import List, Optional
 
+from .outside import lines_in
+
 LINE = 300  # characters of one line in a message
 TAIL = 20  # lines of the end of a log in a report
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
@@ -33,13 +35,13 @@ def one_line(text: str, limit: int = LINE) -> str:
 
 def tail(text: str, lines: int = TAIL) -> List[str]:
     """The end of a log, a bounded number of bounded lines."""
-    found = [line.rstrip() for line in clean(text).splitlines() if line.strip()]
+    found = [line.rstrip() for line in lines_in(clean(text)) if line.strip()]
     return [line if len(line) <= LINE else line[:LINE - 1] + "…" for line in found[-lines:]]
 
 
 def reason(text: str) -> Optional[str]:
     """The line that says why, else the last one; None for a log that says nothing."""
-    lines = [line for line in (line.strip() for line in clean(text).splitlines()) if not _DROPPED.match(line)]
+    lines = [line for line in (line.strip() for line in lines_in(clean(text))) if not _DROPPED.match(line)]
     for pattern in _TELLING:
         for line in lines:
             found = pattern.search(line)

@@ -9,7 +9,7 @@ import re
 from functools import partial
 from typing import Dict, List, Optional, Pattern, Set, Tuple, Union
 
-from .outside import is_digits
+from .outside import is_digits, lines_in
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
 _TOKEN = re.compile(r"[ -~]{1,256}\Z")
@@ -102,7 +102,7 @@ def mac_of_guid(text: Optional[str]) -> Optional[str]:
 def key_values(text: Optional[str]) -> Dict[str, str]:
     """``KEY=value`` lines (uevent, os-release): quotes taken off, everything else left out."""
     values: Dict[str, str] = {}
-    for line in (text or "").splitlines():
+    for line in lines_in(text or ""):
         key, separator, value = line.strip().partition("=")
         if not separator or not is_name(key):
             continue

@@ -2,11 +2,17 @@
 """Versions as numbers, lists as people say them, last words, generations of GPUs. Pure."""
 
 import re
+import shlex
 from typing import Dict, Iterable, List, Optional, Sequence, Tuple, TypeVar
+
+from .outside import lines_in
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
+# Where str.splitlines ends a line: for texts that pip and Ansible take apart with it.
+PYTHON_LINE_END = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+LONGEST_LINE = 4096  # characters
 # PCI device ids rise with the generations: Turing begins at 0x1e00 (TU102), the last Volta is 0x1dff. The list of GPUs that the open
 # kernel modules support (README of open-gpu-kernel-modules) begins with 1E02.
 FIRST_TURING = 0x1E00
@@ -46,7 +52,18 @@ def grouped(pairs: Iterable[Tuple[Key, Value]]) -> Dict[Key, List[Value]]:
     return found
 
 
+def shell_words(line: str, *, comments: bool = False) -> List[str]:
+    """Split a line as a shell does, or at its blanks where its quotes are not closed or it is longer than any real one.
+
+    The time of ``shlex`` grows with the square of a word's length.
+    """
+    try:
+        return shlex.split(line, comments) if len(line) <= LONGEST_LINE else line.split()
+    except ValueError:
+        return line.split()
+
+
 def last_line(text: str, limit: int = 300) -> str:
     """What a program said last, as one short line."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in lines_in(text) if line.strip()]
     return lines[-1][:limit] if lines else "it said nothing"

@@ -2,7 +2,7 @@
 """Commands that must succeed and files that must be the right ones, for what brings a release or a build to a node."""
 
 import re
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, Optional, Sequence
 
 from ..errors import RailwrightError
 from .host import Host, Result
@@ -17,8 +17,8 @@ def must(host: Host, argv: Sequence[str], what: str, seconds: float = 60.0) -> s
     """What the command printed. Raises RailwrightError with what it was for and its last line where it fails."""
     answer = host.run(argv, seconds)
     if not answer.ok:
-        lines: List[str] = (answer.err or answer.out).strip().splitlines()
-        raise RailwrightError("cannot %s: %s" % (what, lines[-1] if lines else "exit %d" % answer.rc))
+        last = (answer.err or answer.out).strip().rpartition("\n")[2]
+        raise RailwrightError("cannot %s: %s" % (what, last or "exit %d" % answer.rc))
     return answer.out
 
 
@@ -26,7 +26,7 @@ def told(host: Host, argv: Sequence[str], what: str, seconds: float) -> None:
     """As ``must``, for what prints much: of a failure the end of what it said as an error, or else at all."""
     answer = host.run(argv, seconds)
     if not answer.ok:
-        lines = [line for line in (answer.err.strip() or answer.out.strip()).splitlines() if line.strip()][-LINES:]
+        lines = [line for line in (answer.err.strip() or answer.out.strip()).split("\n") if line.strip()][-LINES:]
         ended = "did not end in %d s" % seconds if answer.rc == 124 else "exit %d" % answer.rc
         raise RailwrightError("cannot %s (%s):\n%s" % (what, ended, "\n".join(lines)))
 

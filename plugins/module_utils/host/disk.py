@@ -70,7 +70,7 @@ def plain_path(text: str) -> str:
 def mount_of(host: Host, place: str) -> Mount:
     """Where the file system of a place is mounted: the nearest above it, of several there the last; in doubt the place itself."""
     best = Mount("", "")
-    for line in (host.read(MOUNTS) or "").splitlines():
+    for line in (host.read(MOUNTS) or "").split("\n"):
         fields, source = line.split(" "), line.partition(" - ")[2].split(" ")
         if len(fields) < 6 or len(source) < 2:
             continue

@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from ..errors import RailwrightError
 from .run import run_bounded
-from .write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer, open_regular
+from .write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer, open_own, open_regular
 
 __all__ = ["CUT", "Host", "Result", "Snapshot", "TreeHost", "recording_name"]
 
@@ -188,7 +188,7 @@ class Host(Writer):
         ``environment``: all that it gets, in place of ours; ``owner`` (name, uid, gid): whose rights the log is made with.
         """
         with self.acting_as(*(owner or ("", self.user(), 0))):
-            fd = os.open(self.path(log), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+            fd = open_own(self.path(log), os.O_WRONLY | os.O_TRUNC, 0o644)
         with os.fdopen(fd, "wb") as stream:
             process = subprocess.Popen(
                 list(argv), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, close_fds=True, cwd="/",
@@ -290,7 +290,7 @@ class Host(Writer):
         return lock
 
     def _lock(self, path: str) -> Optional[int]:
-        fd = os.open(self.path(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = open_own(self.path(path), os.O_RDWR)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

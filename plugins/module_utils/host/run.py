@@ -61,8 +61,8 @@ def waiting(pid: int) -> str:
     found = []
     for name in ("stat", "wchan"):
         try:
-            with open("/proc/%d/%s" % (pid, name), encoding="utf-8", errors="replace") as stream:
-                found.append(stream.read(CHUNK))
+            with open("/proc/%d/%s" % (pid, name), "rb") as stream:
+                found.append(stream.read(CHUNK).decode("utf-8", "replace"))
         except OSError:
             found.append("")
     state, place = found[0].rpartition(")")[2].split()[:1], found[1].strip("0")

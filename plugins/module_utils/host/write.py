@@ -27,8 +27,19 @@ PREFIX = ".railwright-"
 TEMPORARY = re.compile(re.escape(PREFIX) + r"[a-z0-9_]{8}")  # as mkstemp calls them
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
 OUTPUT_LIMIT = 16 * 1024 * 1024  # bytes of one stream of a command: some hundred times what we ask for
 CUT = 125
+
+
+@contextlib.contextmanager
+def named_errors(full: str) -> Iterator[None]:
+    """Raise what the file system refuses with the name of the file: write(2) and fsync(2) have none. A full one says what to do."""
+    try:
+        yield
+    except OSError as error:
+        hint = "; free space on its file system: df -h %s" % (os.path.dirname(full) or ".") if error.errno in FULL else ""
+        raise OSError(error.errno, "%s%s" % (error.strerror, hint), full) from error
 
 
 class Result(NamedTuple):
@@ -72,6 +83,37 @@ def open_regular(full: str) -> int:
         return open_file("/proc/self/fd/%d" % held)
     finally:
         os.close(held)
+
+
+def is_own(state: os.stat_result, *, alone: bool = True) -> bool:
+    """Whether it is a regular file of this user with one name, which (``alone``) nobody else may write."""
+    return (stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid() and state.st_nlink == 1
+            and not (alone and state.st_mode & 0o022))
+
+
+def open_own(full: str, flags: int, mode: int = 0o600, *, renew: bool = False) -> int:
+    """Open or create a regular file of this user; return its descriptor. Raise OSError for a link, a file with a second name, and a
+    file of another user: such a file is never written to. ``renew`` removes it, and one that others may write, and creates the file.
+
+    In a directory that others may write to, any of these may be a trap.
+    """
+    plain = flags & ~os.O_TRUNC | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    fd = None
+    try:
+        fd = os.open(full, plain, mode)
+    except OSError as error:
+        if not renew or error.errno not in (errno.ELOOP, errno.ENXIO, errno.EACCES):  # a link; a pipe; fs.protected_regular
+            raise
+    if fd is not None:
+        if is_own(os.fstat(fd), alone=renew):
+            if flags & os.O_TRUNC:
+                os.ftruncate(fd, 0)
+            return fd
+        os.close(fd)
+    if not renew:
+        raise OSError(errno.EPERM, "is a link, has a second name, or is not a regular file of this user; remove it", full)
+    os.unlink(full)
+    return os.open(full, plain | os.O_EXCL, mode)
 
 
 class Writer:
@@ -175,7 +217,7 @@ class Writer:
         made = self._make(directory)
         fd, temporary = tempfile.mkstemp(prefix=PREFIX, dir=directory)
         try:
-            with os.fdopen(fd, "wb") as stream:
+            with named_errors(full), os.fdopen(fd, "wb") as stream:
                 stream.write(content)
                 stream.flush()
                 labelled = self._like(stream.fileno(), full, owner, attributes)
@@ -274,16 +316,14 @@ class Writer:
         """One more line, on the disk when this returns. What a power cut left of the last one keeps a line of its own. Raises OSError."""
         full = self.path(path)
         self._make(os.path.dirname(full))
-        fd = os.open(full, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        try:
+        fd = open_own(full, os.O_RDWR | os.O_APPEND, mode)
+        with named_errors(full), os.fdopen(fd, "rb+", 0) as stream:
             size = os.fstat(fd).st_size
             torn = size > 0 and os.pread(fd, 1, size - 1) != b"\n"
             data = (b"\n" if torn else b"") + line.encode("utf-8") + b"\n"
-            if os.write(fd, data) != len(data):
-                raise OSError(errno.ENOSPC, "was written in part", path)
+            if stream.write(data) != len(data):
+                raise OSError(errno.ENOSPC, "was written in part")
             os.fdatasync(fd)
-        finally:
-            os.close(fd)
 
     def set_value(self, path: str, value: str) -> None:
         """Write a kernel attribute in place. Raises OSError with the kernel's answer."""

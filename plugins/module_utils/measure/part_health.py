@@ -7,7 +7,7 @@ up to DCGM 3 results by ``gpu_ids``, since 4 by entity; both are read. What one 
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
-from ..formats.outside import json_object, mapping, rows, whole
+from ..formats.outside import json_object, lines_in, mapping, rows, whole
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import is_name, token
 from ..host.host import Host
@@ -71,7 +71,7 @@ def diagnose(host: Host) -> Dict[str, Any]:
     found = diag_results(answer.out)
     if found:
         return {"why": None, "results": found}
-    said = [line for line in (answer.err + "\n" + answer.out).splitlines() if line.strip()]
+    said = [line for line in lines_in(answer.err + "\n" + answer.out) if line.strip()]
     ended = "did not end within %d s" % DIAG_SECONDS if answer.rc == 124 else one_line(said[-1], 300) if said else "said nothing"
     return {"why": "dcgmi diag: exit %d: %s" % (answer.rc, ended), "results": []}
 

@@ -10,7 +10,7 @@ import contextlib
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..formats.outside import json_value, mapping
+from ..formats.outside import json_value, lines_in, mapping
 from ..formats.outside import number as number_of
 from ..rules.comparisons import VerdictSubject, at_least, at_most, number_text, verdict
 from ..types import Verdict
@@ -191,7 +191,7 @@ def parse_table(text: str) -> Dict[str, float]:
     """
     columns: List[str] = []
     row: Dict[str, float] = {}
-    for line in text.splitlines():
+    for line in lines_in(text):
         if line.lstrip().startswith("#bytes"):
             columns = HEADER.findall(line)
             continue
@@ -220,7 +220,7 @@ def reason(rc: int, out: str, err: str, address: str) -> str:
     """Why a client failed, in one line: the first line on stderr that says something."""
     if rc in (124, 137):
         return "no end in time; server %s" % address
-    lines = [line.strip() for line in (err + "\n" + out).splitlines()]
+    lines = [line.strip() for line in lines_in(err + "\n" + out)]
     telling = [line for line in lines if re.search(r"couldn't|unable|fail|error|invalid|not found|refused|no such", line, re.IGNORECASE)]
     return "%s (rc %d, server %s)" % ((telling or [line for line in lines if line] or ["no output"])[0][:200], rc, address)
 

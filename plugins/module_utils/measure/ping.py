@@ -7,7 +7,7 @@ Everything runs a bounded number at a time. What it means is judged on the contr
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..formats.outside import json_value, rows
+from ..formats.outside import json_value, lines_in, rows
 from ..host.host import Host
 from ..host.threads import ask_at_once
 from ..observe.arp import who_has
@@ -79,5 +79,5 @@ def _route(host: Host, probe: Probe) -> Tuple[Optional[str], Optional[str]]:
     device = found[0].get("dev") if found else None
     if isinstance(device, str):
         return device, None
-    lines = result.err.strip().splitlines()
+    lines = lines_in(result.err.strip())
     return None, lines[-1] if lines else "ip gave no route"

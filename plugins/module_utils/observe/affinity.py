@@ -12,6 +12,7 @@ import itertools
 import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..formats.outside import lines_in
 from ..formats.sysfs_values import integer, natural_key, pci_address
 from ..host.host import Host
 from ..types import Identity
@@ -102,7 +103,7 @@ def topo_matrix(text: str) -> Optional[Dict[Tuple[int, str], str]]:
     numbered in the order of their PCI addresses.
     """
     plain = _UNDERLINED.sub("", text)
-    lines = [line.split() for line in plain.splitlines()]
+    lines = [line.split() for line in lines_in(plain)]
     names = {words[0][:-1]: words[1] for words in lines if len(words) == 2 and _NIC.match(words[0])}
     head = next((at for at, words in enumerate(lines) if words and words[0] == "GPU0" and not _is_cell(words[1:2])), None)
     if head is None:

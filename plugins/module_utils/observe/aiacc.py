@@ -11,6 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.aiacc import DEEPNCCL, LIBRARIES, PACKAGE, PATH, PYPI, VARIABLE
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..types import Identity
 from .nccl import CONF, observe_nccl
@@ -72,7 +73,7 @@ def as_facts(state: AiaccState) -> Optional[Dict[str, Any]]:
 def loader_directories(host: Host, path: str = LD_CONF, depth: int = 0) -> List[str]:
     """What ldconfig is told to look through beside its own directories."""
     found: List[str] = []
-    for line in (host.read(path, 65536) or "").splitlines():
+    for line in lines_in(host.read(path, 65536) or ""):
         words = line.partition("#")[0].split()
         if len(words) == 2 and words[0] == "include" and depth < INCLUDES:
             for name in _matching(host, words[1]):

@@ -8,12 +8,12 @@ no such menu: its entries are files (BLS), and ``saved_entry`` names one.
 """
 
 import re
-import shlex
 import zlib
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import is_digits
+from ..formats.outside import is_digits, lines_in
+from ..formats.text import shell_words
 from ..host.host import Host
 from ..types import as_dicts
 
@@ -252,7 +252,7 @@ def parse_menu(text: str) -> Tuple[Item, ...]:
     """Braces open and close menus, entries and functions; if and fi need none."""
     top = _Open("top", (), [], [])
     stack = [top]
-    for line in (line.strip() for line in text.splitlines()):
+    for line in (line.strip() for line in lines_in(text)):
         if line.endswith("{"):
             stack.append(_opened(line))
         elif line == "}" and len(stack) > 1:
@@ -265,10 +265,7 @@ def parse_menu(text: str) -> Tuple[Item, ...]:
 
 
 def _opened(line: str) -> _Open:
-    try:
-        words = shlex.split(line)
-    except ValueError:  # a function with quotes over several lines: no menu
-        words = line.split()
+    words = shell_words(line)
     title = words[1:2]
     own = words[words.index(_MENU_ID) + 1:words.index(_MENU_ID) + 2] if _MENU_ID in words else []
     return _Open(words[0], tuple(own + title), [], [])

@@ -16,6 +16,7 @@ import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 from .modules import module_path
 
@@ -71,7 +72,7 @@ def make_log_tail(host: Host, module: str, version: str, lines: int = 20) -> Opt
     text = host.read("%s/%s/%s/build/make.log" % (TREE, module, version), _LOG_LIMIT)
     if not text:
         return None
-    return "\n".join("".join(c if c.isprintable() or c == "\t" else "?" for c in line) for line in text.splitlines()[-lines:])
+    return "\n".join("".join(c if c.isprintable() or c == "\t" else "?" for c in line) for line in lines_in(text)[-lines:])
 
 
 def _versions(host: Host, module: str) -> List[str]:
@@ -122,7 +123,7 @@ def _stem(name: str) -> str:
 
 def parse_status(text: str) -> Tuple[Build, ...]:
     """The lines of ``dkms status``."""
-    rows = [parts.groups() for parts in (_STATUS_LINE.match(line.strip()) for line in text.splitlines()) if parts is not None]
+    rows = [parts.groups() for parts in (_STATUS_LINE.match(line.strip()) for line in lines_in(text)) if parts is not None]
     return tuple(Build(module, version, kernel, arch, BROKEN if any(word in remark for word in _BAD_REMARKS) else state)
                  for module, version, kernel, arch, state, remark in rows
                  if all(sysfs_values.is_name(name) for name in (module, version, kernel, arch) if name is not None))

@@ -13,6 +13,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..rules.erdma_mode import COMPAT, DEFAULT, OFED, letter_of_type
 from ..types import Identity
@@ -71,7 +72,7 @@ def observe_driver(host: Host, kernel: str, *, live: bool = True) -> Driver:
     answer = host.run(("modinfo", "-k", kernel, "-F", "parm", MODULE), _SECONDS) if path is not None else None
     parameter = None
     if answer is not None and answer.ok:
-        parameter = any(line.startswith(PARAMETER + ":") for line in answer.out.splitlines())
+        parameter = any(line.startswith(PARAMETER + ":") for line in lines_in(answer.out))
     return Driver(loaded, letter_of(host) if loaded else None, path, parameter, version, tuple(node_types(host)), builds,
                   _fits(host, kernel, path))
 
@@ -122,7 +123,7 @@ def eadm_version(host: Host) -> Optional[str]:
     if host.which(EADM) is None:
         return None
     answer = host.run((EADM, "ver"), _SECONDS)
-    lines = [line for line in answer.out.splitlines() if line.strip()]
+    lines = [line for line in lines_in(answer.out) if line.strip()]
     return sysfs_values.token(lines[0]) if answer.ok and lines else None
 
 

@@ -8,9 +8,10 @@ sites that write iptables rules themselves. A match that is not among those belo
 """
 
 import re
-import shlex
 from typing import Any, Dict, List, Optional
 
+from ..formats.outside import lines_in
+from ..formats.text import shell_words
 from ..host.host import Host
 from . import nftables
 from .nftables import MAX_RULES, UNKNOWN, Condition, Rule
@@ -27,8 +28,8 @@ _SAYS_NOTHING = ("-m", "--comment")  # of a packet: the extension of the options
 def iptables_chains(text: str, family: str) -> List[Dict[str, Any]]:
     """The chains of table filter, INPUT first."""
     found: Dict[str, Dict[str, Any]] = {}
-    for number, line in enumerate(text.splitlines()):
-        words = _words(line)
+    for number, line in enumerate(lines_in(text)):
+        words = shell_words(line)
         if len(words) >= 2 and words[0] in ("-P", "-N", "-A") and _CHAIN.match(words[1]):
             name = words[1]
             policy = words[2].lower() if words[0] == "-P" and len(words) > 2 and name == "INPUT" else ""
@@ -41,13 +42,6 @@ def iptables_chains(text: str, family: str) -> List[Dict[str, Any]]:
         order += [target for target in dict.fromkeys(rule["then"][1] for rule in found[name]["rules"])
                   if target in found and target not in order]
     return [found[name] for name in order]
-
-
-def _words(line: str) -> List[str]:
-    try:
-        return shlex.split(line)
-    except ValueError:
-        return []
 
 
 def _rule(words: List[str], line: str, chains: Dict[str, Dict[str, Any]]) -> Rule:
@@ -103,7 +97,7 @@ def observe_firewall(host: Host) -> Dict[str, Any]:
     if host.which("firewall-cmd") is not None and host.run(("firewall-cmd", "--state"), SECONDS).out.strip() == "running":
         runs.append("firewalld")
     # Enabled in its file and live: ``ufw disable`` changes both, a stopped service only the rules.
-    enabled = host.which("ufw") is not None and any(line.strip() == "ENABLED=yes" for line in (host.read(UFW_CONF) or "").splitlines())
+    enabled = host.which("ufw") is not None and any(line.strip() == "ENABLED=yes" for line in lines_in(host.read(UFW_CONF) or ""))
     if enabled and host.run(("ufw", "status"), SECONDS).out.startswith("Status: active"):
         runs.append("ufw")
     chains, missing = _chains(host)
@@ -122,7 +116,7 @@ def _chains(host: Host) -> Any:
         answer = host.run(nftables.LIST, SECONDS)
         native = nftables.chains_of(answer.out) if answer.ok else None
         if native is None:
-            return None, "nft -j list ruleset: %s" % ((answer.err.strip().splitlines() or ["no answer"])[0][:200])
+            return None, "nft -j list ruleset: %s" % ((lines_in(answer.err.strip()) or ["no answer"])[0][:200])
         found = native
     elif not host.live and not any(host.which(tool) for tool, _family in TOOLS):
         return None, "no rules were captured"
@@ -135,7 +129,7 @@ def _chains(host: Host) -> Any:
             continue
         answer = host.run((tool, "-S"), SECONDS)
         if not answer.ok:
-            return None, "%s -S: %s" % (tool, (answer.err.strip().splitlines() or ["no answer"])[0][:200])
+            return None, "%s -S: %s" % (tool, (lines_in(answer.err.strip()) or ["no answer"])[0][:200])
         # What iptables made in nftables has matches that nft cannot show: iptables' own words are the better ones.
         found = [chain for chain in found if (chain["family"], chain["table"]) != (family, "filter")]
         found += [dict(chain, tool=tool) for chain in iptables_chains(answer.out, family)]

@@ -10,6 +10,7 @@ import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..host.threads import ask_at_once
 from .devices import CLASS_INFINIBAND, PCI_DEVICES, attribute, entries, pci_of
@@ -54,7 +55,7 @@ def parse_config(text: str) -> Dict[str, Value]:
     """The table of ``mstconfig -e q``; lines of another form are left out."""
     columns: List[str] = []
     found: Dict[str, Value] = {}
-    for line in text.splitlines():
+    for line in lines_in(text):
         if line.strip().startswith("Configurations:"):
             columns = _COLUMN.findall(line)
             continue
@@ -74,7 +75,7 @@ def query_config(host: Host, tool: str, address: str, names: Sequence[str] = ())
     said = _ERROR.search(result.out) or _ERROR.search(result.err)
     complaint = said.group(1).rstrip()[:300] if said is not None else None
     if complaint is None and result.rc != 0:
-        complaint = ((result.err or result.out).strip().splitlines() or ["exit %d" % result.rc])[-1][:300]
+        complaint = (lines_in((result.err or result.out).strip()) or ["exit %d" % result.rc])[-1][:300]
     if complaint is None or not names:
         return Config(values, {}, complaint if not values else None)
     if _OF_PARAMETER.search(complaint) is None:

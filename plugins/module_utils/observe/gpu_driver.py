@@ -9,6 +9,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..types import Gpu, Identity
 from .devices import PCI_DEVICES, linked_name
@@ -43,7 +44,7 @@ def gpu_facts(host: Host, gpus: Sequence[Gpu]) -> List[Dict[str, Any]]:
 
 def _fields(text: Optional[str]) -> Dict[str, str]:
     """``Model: \t\t NVIDIA H100 80GB HBM3`` lines."""
-    pairs = [line.partition(":") for line in (text or "").splitlines()]
+    pairs = [line.partition(":") for line in lines_in(text or "")]
     return {name.strip(): value.strip() for name, separator, value in pairs if separator and sysfs_values.token(value) is not None}
 
 
@@ -87,8 +88,8 @@ class Driver(NamedTuple):
 
 def loaded_driver(host: Host) -> Driver:
     """The driver says in its version file which kind it is; both None when it is not loaded."""
-    for line in (host.read(VERSION_FILE, 4096) or "").splitlines(True):
-        found = _NUMBERED.search(line) if line.startswith(_NVRM) else None
+    for line in lines_in(host.read(VERSION_FILE, 4096) or ""):
+        found = _NUMBERED.search(line + "\n") if line.startswith(_NVRM) else None
         if found is not None:
             return Driver(found.group(), "open" if "Open Kernel Module" in line[:found.start()] else "proprietary")
     return Driver(sysfs_values.token(host.line("/sys/module/nvidia/version")), None)
@@ -143,7 +144,7 @@ def nvlinks_up(host: Host) -> Dict[str, List[float]]:
     answer = host.run(("nvidia-smi", "nvlink", "--status"), SMI_SECONDS)
     found: Dict[str, List[float]] = {}
     rates: List[float] = []
-    for line in answer.out.splitlines() if answer.ok else ():
+    for line in lines_in(answer.out) if answer.ok else ():
         gpu, link = GPU_LINE.match(line), _SMI_LINK.match(line)
         if gpu is not None:
             rates = found.setdefault(gpu.group(1), [])

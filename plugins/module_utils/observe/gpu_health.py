@@ -9,7 +9,7 @@ import itertools
 import re
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-from ..formats.outside import json_object, list_or_empty, mapping, number, whole
+from ..formats.outside import json_object, lines_in, list_or_empty, mapping, number, whole
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import pci_address, token
 from ..host.host import Host
@@ -77,7 +77,7 @@ def observe_gpu_health(host: Host, gpus: Sequence[Gpu], facts: Sequence[Dict[str
     answer = answer if answer.rc == TIMED_OUT else host.run(QUERY, SECONDS)
     found = gpus_of(answer.out) if answer.ok else []
     said = answer.err.strip() or answer.out.strip()
-    why = None if answer.ok and found else one_line(said.splitlines()[-1] if said else "it said nothing", 200)
+    why = None if answer.ok and found else one_line(lines_in(said)[-1] if said else "it said nothing", 200)
     if found and any(gpu.get("nvlinks") for gpu in facts):
         errors = nvlink_errors(host.run(ERRORS, SECONDS).out)
         for gpu in found:
@@ -148,7 +148,7 @@ def nvlink_errors(text: str) -> Dict[str, Dict[str, int]]:
     """By UUID the errors of all links of a GPU since the driver was loaded: replay, recovery, crc."""
     found: Dict[str, Dict[str, int]] = {}
     current: Dict[str, int] = {}
-    for line in text.splitlines():
+    for line in lines_in(text):
         gpu, errors = GPU_LINE.match(line), _SMI_ERRORS.match(line)
         if gpu is not None and len(found) < GPUS:
             current = found.setdefault(gpu.group(1), {})

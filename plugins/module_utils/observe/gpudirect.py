@@ -14,6 +14,7 @@ import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Pattern, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 from .boot import kernel_options
 from .gpu_driver import loaded_driver
@@ -161,7 +162,7 @@ def _output(host: Host, script: str, recording: str, seconds: float) -> str:
     result = host.run((sys.executable, "-I", "-c", script), seconds)
     if result.ok:
         return result.out
-    lines = result.err.strip().splitlines()
+    lines = lines_in(result.err.strip())
     return "%s\nerror %s\n" % (result.out, lines[-1] if lines else "the probe ended with %d" % result.rc)
 
 
@@ -169,7 +170,7 @@ def _answers(text: str, kind: str) -> Answers:
     found: Dict[str, Optional[bool]] = {}
     raw: Dict[str, str] = {}
     errors: List[str] = []
-    for line in text.splitlines():
+    for line in lines_in(text):
         words = line.split()
         if words[:1] == ["error"]:
             errors.append(sysfs_values.token(line[len("error"):]) or "an unprintable error")

@@ -9,6 +9,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..types import Hca
 from .devices import CLASS_INFINIBAND, CLASS_NET, attribute, driver_of, entries, observe_gpus, observe_switch_functions, pci_of
@@ -250,7 +251,7 @@ def active_mtus(host: Host) -> Dict[PortKey, int]:
 def parse_devinfo(text: str) -> Dict[PortKey, int]:
     found: Dict[PortKey, int] = {}
     hca, port = None, None
-    for line in text.splitlines():
+    for line in lines_in(text):
         hca_line, port_line, mtu_line = _HCA.match(line), _PORT.match(line), _ACTIVE_MTU.match(line)
         if hca_line:
             hca, port = sysfs_values.name(hca_line.group(1)), None

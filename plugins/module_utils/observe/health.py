@@ -8,7 +8,7 @@ reason beside it where a reader would wonder.
 import re
 from typing import Any, Dict, List, Mapping, Optional, Pattern, Sequence, Tuple
 
-from ..formats.outside import number
+from ..formats.outside import lines_in, number
 from ..formats.sysfs_values import integer, is_name, pci_address, token
 from ..host.disk import MOUNTS, mount_of, plain_path
 from ..host.host import Host
@@ -96,7 +96,7 @@ def clock_synchronised(host: Host) -> Optional[bool]:
 
 def observe_mounts(host: Host) -> Dict[str, Any]:
     """NFS mounts, and those of which statfs(2) did not answer in its time: a child waits, and not we."""
-    lines = [(line.split(" "), line.partition(" - ")[2].split(" ")[0]) for line in (host.read(MOUNTS) or "").splitlines()]
+    lines = [(line.split(" "), line.partition(" - ")[2].split(" ")[0]) for line in lines_in(host.read(MOUNTS) or "")]
     mounted = [plain_path(fields[4]) for fields, kind in lines if kind in NETWORK_FILES and len(fields) > 5]
     points = list(dict.fromkeys(point for point in mounted if point.startswith("/")))[:MOUNTS_ASKED]
     if not points:
@@ -194,7 +194,7 @@ def _asked(host: Host, netdev: str, questions: Sequence[Tuple[str, ...]]) -> Tup
 
 def module_of(text: str) -> Optional[Dict[str, Any]]:
     """``values``: each with its lane (0: of the whole module), ``limits``: by the same names. None for what is no such answer."""
-    rows = [(name.strip(), value.strip()) for name, colon, value in (line.partition(":") for line in text.splitlines()) if colon]
+    rows = [(name.strip(), value.strip()) for name, colon, value in (line.partition(":") for line in lines_in(text)) if colon]
     fields: Dict[str, str] = {}
     for name, value in rows:
         fields.setdefault(name, value)

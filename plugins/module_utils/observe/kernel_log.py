@@ -77,13 +77,16 @@ def observe_log(host: Host) -> Dict[str, Any]:
 
 
 def newer_log(host: Host, log: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return ``log`` (of ``observe_log``) with the events since then. A log that could not be read stays as it is."""
+    """Return ``log`` (of ``observe_log``) with the events since then. A log that could not be read stays as it is; one of text begins again
+    where records can be read now, and text adds nothing to records."""
     if not log.get("source"):
         return dict(log)
     number, until = whole(log.get("number"), -1) or 0, min(log.get("until") or 0.0, uptime(host))
-    found = read_log(host) if log["source"] == DMESG or number < 0 else Log(KMSG, None, False, read_ring(host))
+    found = read_log(host) if number < 0 else Log(KMSG, None, False, read_ring(host))
+    if found.source in TRUSTED and log["source"] not in TRUSTED:
+        return observe_log(host)
     records = [record for record in found.records if (record.number > number if min(record.number, number) >= 0 else record.at > until)]
-    if not records:
+    if not records or (found.source in TRUSTED) != (log["source"] in TRUSTED):
         return dict(log, until=until)
     events = events_of(records, found.source in TRUSTED, known_functions(host, found.records), log["events"])
     return dict(log, events=events, until=records[-1].at, number=records[-1].number)

@@ -4,6 +4,7 @@
 from typing import Any, Dict, List, Optional, Union
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 
 LIMITS_D = "/etc/security/limits.d"
@@ -25,7 +26,7 @@ def _login_limits(host: Host) -> List[Dict[str, Optional[str]]]:
     """Lines of limits.conf and limits.d about our items, in the order in which PAM reads them."""
     paths = ["/etc/security/limits.conf"]
     paths += [LIMITS_D + "/" + name for name in host.listdir(LIMITS_D) if name.endswith(".conf") and sysfs_values.token(name)]
-    lines = [(path, line.partition("#")[0].split()) for path in paths for line in (host.read(path) or "").splitlines()]
+    lines = [(path, line.partition("#")[0].split()) for path in paths for line in lines_in(host.read(path) or "")]
     return [{"file": path, "domain": fields[0], "type": fields[1], "item": fields[2], "value": fields[3]} for path, fields in lines
             if len(fields) == 4 and fields[2] in _ITEMS and sysfs_values.token(" ".join(fields))]
 

@@ -5,6 +5,7 @@ import re
 from typing import Any, Container, Dict, FrozenSet, Iterable, NamedTuple, Optional, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 
 # Core, upper layers, providers (drivers/infiniband/hw and sw), their Ethernet drivers, GPU and peer memory.
@@ -44,7 +45,7 @@ def running_modules(host: Host) -> Optional[Dict[str, Loaded]]:
 def _running(text: Optional[str]) -> Optional[Dict[str, Loaded]]:
     if text is None:
         return None
-    rows = [line.split() for line in text.splitlines()]
+    rows = [line.split() for line in lines_in(text)]
     return {row[0]: Loaded(sysfs_values.integer(row[2]), tuple(name for name in row[3].split(",") if sysfs_values.is_name(name)))
             for row in rows if len(row) > 3}
 

@@ -15,7 +15,8 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 
 from ..formats import sysfs_values
 from ..formats.nccl_conf import conf_lines, conf_variables
-from ..formats.outside import is_digits
+from ..formats.outside import is_digits, lines_in
+from ..formats.secrets import fit_value
 from ..host.host import CUT, Host
 from .nics import ancestors
 from .processes import boot_time, start_time
@@ -51,7 +52,7 @@ def _conf(text: Optional[str]) -> Optional[Dict[str, Any]]:
     taken = conf_variables(text)
     wrong = {line.number for line in conf_lines(text) if not _VARIABLE.match(line.name) or not _is_plain(line.value) or line.returned}
     return {
-        "variables": {name: value for name, value in taken.items() if _VARIABLE.match(name) and _is_plain(value)},
+        "variables": {name: fit_value(name, value) for name, value in taken.items() if _VARIABLE.match(name) and _is_plain(value)},
         "malformed_lines": sorted(wrong),
     }
 
@@ -66,9 +67,9 @@ def _profiles(host: Host) -> Dict[str, Dict[str, str]]:
     for name in host.listdir(PROFILE_D):
         if not name.endswith(".sh") or not sysfs_values.is_name(name):
             continue
-        matches = [_EXPORT.match(line.strip()) for line in (host.read(PROFILE_D + "/" + name) or "").splitlines()]
+        matches = [_EXPORT.match(line.strip()) for line in lines_in(host.read(PROFILE_D + "/" + name) or "")]
         pairs = [(match.group(1), _shell_value(*match.groups())) for match in matches if match is not None and _OURS.match(match.group(1))]
-        values = {variable: value for variable, value in pairs if value == "" or sysfs_values.token(value)}
+        values = {variable: fit_value(variable, value) for variable, value in pairs if value == "" or sysfs_values.token(value)}
         if values:
             found[PROFILE_D + "/" + name] = values
     return found
@@ -151,7 +152,7 @@ def setters(host: Host, name: str) -> List[str]:
     word = re.compile(r"(?:^|[\s=\"'])%s(?:=|\s+DEFAULT=|\s+OVERRIDE=)" % re.escape(name))
     paths = FILES + tuple("%s/%s" % (directory, item) for directory, ending in DIRECTORIES for item in host.listdir(directory)
                           if item.endswith(ending))
-    return ["%s:%d" % (path, number) for path in paths for number, line in enumerate((host.read(path) or "").splitlines()[:LINES], 1)
+    return ["%s:%d" % (path, number) for path in paths for number, line in enumerate(lines_in(host.read(path) or "")[:LINES], 1)
             if not line.lstrip().startswith("#") and word.search(line)]
 
 
@@ -193,7 +194,7 @@ def _changed_since(host: Host, sshd: str) -> List[str]:
 def _service(host: Host) -> Carrier:
     result = host.run(SHOW, timeout=SECONDS)
     if result.ok:
-        return Carrier("service", ours(_unquoted(line) for line in result.out.splitlines()))
+        return Carrier("service", ours(_unquoted(line) for line in lines_in(result.out)))
     return Carrier("service", None, "%s: exit %d" % (" ".join(SHOW), result.rc) if host.exists(SYSTEMD) else "")
 
 

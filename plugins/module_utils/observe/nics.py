@@ -11,7 +11,7 @@ import struct
 from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import json_value, rows
+from ..formats.outside import json_value, lines_in, rows
 from ..host.host import Host
 from ..types import Nic
 from .devices import CLASS_NET, attribute, driver_of, entries, linked_name, pci_of
@@ -81,7 +81,7 @@ def _with_lower(host: Host, names: Set[str]) -> Set[str]:
 def _by_preference(host: Host) -> List[str]:
     """Interfaces of the default routes of the main table, IPv4 before IPv6 and the lowest metric first. May name an interface twice."""
     found = [(0, route[3], sysfs_values.natural_key(route[0]), route[0]) for route in _ipv4_routes(host) if route[1] == 0 and route[2] == 0]
-    for line in (host.read("/proc/net/ipv6_route") or "").splitlines():
+    for line in lines_in(host.read("/proc/net/ipv6_route") or ""):
         fields = line.split()
         if len(fields) != 10 or fields[0] != "0" * 32 or fields[1] != "00" or not sysfs_values.is_name(fields[9]):
             continue
@@ -99,7 +99,7 @@ def _by_preference(host: Host) -> List[str]:
 def _ipv4_routes(host: Host) -> List[Tuple[str, int, int, int]]:
     """(interface, network, mask, metric) in host order of every IPv4 route that is up."""
     routes = []
-    lines = [line.split() for line in (host.read("/proc/net/route") or "").splitlines()[1:]]
+    lines = [line.split() for line in lines_in(host.read("/proc/net/route") or "")[1:]]
     for fields in [fields for fields in lines if len(fields) > 7 and sysfs_values.is_name(fields[0])]:
         values = [sysfs_values.integer("0x" + fields[at]) for at in (1, 3, 7)]
         if None not in values and (values[1] or 0) & RTF_UP:
@@ -158,7 +158,7 @@ def _ipv6_addresses(host: Host) -> Dict[str, List[str]]:
     import socket
 
     found: Dict[str, List[str]] = {}
-    for line in (host.read("/proc/net/if_inet6") or "").splitlines():
+    for line in lines_in(host.read("/proc/net/if_inet6") or ""):
         fields = line.split()
         prefix = sysfs_values.integer("0x" + fields[2]) if len(fields) == 6 else None
         if prefix is None or not sysfs_values.is_name(fields[5]):
@@ -218,6 +218,6 @@ def ancestors(host: Host) -> Iterator[str]:
 
 def listening(host: Host) -> List[int]:
     """TCP ports in state LISTEN (0A), both families."""
-    lines = [line.split() for path in ("/proc/net/tcp", "/proc/net/tcp6") for line in (host.read(path) or "").splitlines()[1:]]
+    lines = [line.split() for path in ("/proc/net/tcp", "/proc/net/tcp6") for line in lines_in(host.read(path) or "")[1:]]
     ports = [sysfs_values.integer("0x" + fields[1].rpartition(":")[2]) for fields in lines if len(fields) > 3 and fields[3] == "0A"]
     return [port for port in ports if port is not None]

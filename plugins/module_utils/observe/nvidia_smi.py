@@ -5,6 +5,7 @@ import re
 from typing import List, Optional, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 
 PERSISTENCE = ("pci.bus_id", "persistence_mode")
@@ -23,7 +24,7 @@ def smi_rows(host: Host, fields: Tuple[str, ...]) -> Optional[List[List[str]]]:
     answer = host.run(query(fields), SMI_SECONDS)
     if not answer.ok:
         return None
-    rows = [[value.strip() for value in line.split(",")] for line in answer.out.splitlines() if line.strip()]
+    rows = [[value.strip() for value in line.split(",")] for line in lines_in(answer.out) if line.strip()]
     if not rows or any(len(row) != len(fields) or any(sysfs_values.token(value) is None for value in row) for row in rows):
         return None
     return rows

@@ -10,7 +10,7 @@ from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 from ..catalogue.inbox import FAMILIES as INBOX
 from ..catalogue.inbox import RENAMED
 from ..formats import sysfs_values, versions
-from ..formats.outside import is_digits
+from ..formats.outside import is_digits, lines_in
 from ..host.host import Host
 from ..types import Identity
 
@@ -100,7 +100,7 @@ def _field(stanza: str, key: str) -> str:
 def rpm_lines(text: str) -> Dict[str, str]:
     """``name version-release`` of our format, or ``name-version-release.arch`` of plain ``rpm -qa``."""
     found: Dict[str, str] = {}
-    for line in text.splitlines():
+    for line in lines_in(text):
         fields = line.split()
         if len(fields) == 1:
             parts = fields[0].rpartition(".")[0].rsplit("-", 2)
@@ -181,7 +181,7 @@ def without_ours(text: str) -> str:
     """A list of version locks without the block that railwright keeps in it."""
     kept: List[str] = []
     ours = False
-    for line in text.splitlines():
+    for line in lines_in(text):
         if line in (LOCK_BEGIN, LOCK_END):
             ours = line == LOCK_BEGIN
         elif not ours:
@@ -192,7 +192,7 @@ def without_ours(text: str) -> str:
 def _locked_globs(text: str) -> List[str]:
     """Names in ``name-epoch:version-release.arch`` lines (``!`` excludes a version and locks nothing), or zypper's solvable_name."""
     found: List[str] = []
-    for line in (row.strip() for row in text.splitlines()):
+    for line in (row.strip() for row in lines_in(text)):
         if line.startswith("solvable_name:"):
             found.append(line.partition(":")[2].strip())
         elif line and line[0] not in "#!" and ":" not in line.partition("-")[0]:

@@ -11,7 +11,7 @@ import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import is_digits
+from ..formats.outside import is_digits, lines_in
 from ..formats.text import grouped
 from ..host.host import Host
 from .devices import PCI_DEVICES, linked_name, pci_attribute, pci_functions
@@ -198,7 +198,7 @@ def bars_of(host: Host, address: str) -> Optional[List[Dict[str, Any]]]:
     text = pci_attribute(host, address, "resource")
     if text is None:
         return None
-    lines = [[sysfs_values.integer(field) for field in line.split()] for line in text.splitlines()[:_BARS]]
+    lines = [[sysfs_values.integer(field) for field in line.split()] for line in lines_in(text)[:_BARS]]
     rows = [(index, [field for field in fields if field is not None]) for index, fields in enumerate(lines) if len(fields) == 3]
     return [{"index": index, "address": "0x%x" % row[0], "size": row[1] - row[0] + 1, "bits": 64 if row[2] & _FLAG_64 else 32}
             for index, row in rows if len(row) == 3 and row[2] & _FLAG_MEMORY and row[1] > row[0]]

@@ -6,7 +6,7 @@ import re
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
 
-from ..formats.outside import is_digits
+from ..formats.outside import is_digits, lines_in
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import token
 from ..host.host import Host
@@ -67,7 +67,7 @@ class Process(NamedTuple):
 
 
 def processes_of(text: str) -> List[Process]:
-    found = [_PROCESS.match(line) for line in text.splitlines()]
+    found = [_PROCESS.match(line) for line in lines_in(text)]
     return [Process(int(row.group(1)), row.group(2), row.group(3), one_line(row.group(4), 40)) for row in found if row is not None]
 
 

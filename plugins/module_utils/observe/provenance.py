@@ -9,7 +9,7 @@ import re
 import time
 from typing import Dict, NamedTuple, Optional, Sequence, Tuple
 
-from ..formats.outside import is_digits
+from ..formats.outside import is_digits, lines_in
 from ..host.host import Host
 from ..types import FILE, PACKAGE, UNIT, Change
 from .processes import boot_time
@@ -51,7 +51,7 @@ def origins(host: Host, changes: Sequence[Change]) -> Dict[str, Origin]:
 
 def package_steps(host: Host) -> Tuple[Step, ...]:
     """What dpkg's log holds, oldest first; times there are the node's local ones."""
-    matches = [_DPKG.match(line) for path in reversed(DPKG_LOGS) for line in (host.read(path) or "").splitlines()]
+    matches = [_DPKG.match(line) for path in reversed(DPKG_LOGS) for line in lines_in(host.read(path) or "")]
     return tuple(_step(*match.groups()) for match in matches if match is not None)
 
 

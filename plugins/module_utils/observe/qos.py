@@ -13,6 +13,7 @@ import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..types import Hca, Identity
 from .devices import CLASS_INFINIBAND, CLASS_NET, attribute
@@ -160,4 +161,4 @@ def _forced(host: Host, hca: str, port: int) -> Tuple[Optional[List[int]], str]:
 def observe_lldpad(host: Host) -> Optional[bool]:
     """Whether lldpad listens: it takes what the switch says and writes it over what was set."""
     text = host.read(UNIX_SOCKETS)
-    return None if text is None else any(line.split()[-1:] == [LLDPAD_SOCKET] for line in text.splitlines())
+    return None if text is None else any(line.split()[-1:] == [LLDPAD_SOCKET] for line in lines_in(text))

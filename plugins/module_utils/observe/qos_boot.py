@@ -9,6 +9,7 @@ import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 from .qos_dcb import OBJECTS, PRIORITIES
 
@@ -80,12 +81,12 @@ def _unit(host: Host, netdev: str) -> Optional[Dict[str, str]]:
 
 
 def _profile(text: str) -> Optional[str]:
-    lines = [line for line in text.splitlines()[:4] if line.startswith(PROFILE)]
+    lines = [line for line in lines_in(text)[:4] if line.startswith(PROFILE)]
     return sysfs_values.name(lines[0][len(PROFILE):].partition(":")[0]) if lines else None
 
 
 def lines_of(text: str) -> List[Tuple[str, ...]]:
-    return [tuple(line.split("\t")) for line in text.splitlines() if line and not line.startswith("#")]
+    return [tuple(line.split("\t")) for line in lines_in(text) if line and not line.startswith("#")]
 
 
 def sets(lines: Sequence[Tuple[str, ...]]) -> Dict[str, Any]:

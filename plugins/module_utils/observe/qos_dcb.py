@@ -11,7 +11,7 @@ import re
 from typing import Any, Dict, List, Optional, Tuple
 
 from ..formats import sysfs_values
-from ..formats.outside import json_object
+from ..formats.outside import json_object, lines_in
 from ..host.host import Host
 
 TOOL = "dcb"
@@ -146,7 +146,7 @@ def read_mlnx_qos(host: Host, netdev: str) -> Tuple[Dict[str, Any], str]:
 
 def parse_mlnx_qos(text: str) -> Dict[str, Any]:
     """Every part that is printed whole."""
-    lines = text.splitlines()
+    lines = lines_in(text)
     rows = {found.group(1): [int(word) for word in found.group(2).split()] for found in map(_ROW.match, lines) if found}
     trust, owner = _first(_TRUST, lines), _first(_DCBX, lines)
     flags, sizes = rows.get("enabled"), _first(_SIZES, lines)

@@ -13,7 +13,7 @@ import stat
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
-from ..formats.outside import is_digits, mapping, rows, whole
+from ..formats.outside import is_digits, lines_in, mapping, rows, whole
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND
 from .kernel_log import TEXT, TRUSTED, Log, read_log
@@ -165,7 +165,7 @@ def gpu_use(host: Host) -> Dict[int, int]:
     found: Dict[int, int] = {}
     for query, field in (("gpu", "uuid,utilization.gpu"), ("compute-apps", "pid,gpu_uuid")):
         answer = host.run(("nvidia-smi", "--query-%s=%s" % (query, field), "--format=csv,noheader,nounits"), SMI_SECONDS)
-        for line in answer.out.splitlines() if answer.ok else ():
+        for line in lines_in(answer.out) if answer.ok else ():
             first, _comma, second = [part.strip() for part in line.partition(",")]
             if query == "gpu" and is_digits(second):
                 use[first] = min(int(second), 100)
@@ -200,7 +200,7 @@ def told(host: Host, worker: Process, numbering: Sequence[str], looks: Sequence[
         busy=[round((new - old) / 1e9 / span, 3) for old, new, span in spans],
         cpu=round((user + system) / TICKS / sum(span for _old, _new, span in spans), 3),
         system=round(system / (user + system), 3) if user + system else 0.0,
-        stack=[line[:100] for thread in stuck[:4] for line in (host.read(thread + "/stack", 8192) or thread).splitlines()[:FRAMES]],
+        stack=[line[:100] for thread in stuck[:4] for line in lines_in(host.read(thread + "/stack", 8192) or thread)[:FRAMES]],
         recorded=recorded(host, worker.pid, rank, worker.env, (boot_time(host) or 0) + worker.start / TICKS))
     return found
 
@@ -230,12 +230,12 @@ def parse_sockets(text: str) -> Table:
     """``ss -tinHe state established``: a line of queues and addresses, then an indented one of counters."""
     found: Table = {}
     inode = 0
-    for line in text.splitlines():
+    for line in lines_in(text):
         fields, match = line.split(), _INO.search(line)
         if not line[:1].isspace():
             inode = int(match.group(1)) if match is not None and is_digits(fields[0]) else 0
             found[inode] = (int(fields[0]) if inode else 0, 0)
-        if inode:
+        elif inode:  # the line above ends with the name of a cgroup, which is the user's
             found[inode] = (found[inode][0], found[inode][1] + sum(map(int, _BYTES.findall(line))))
     return found
 
@@ -262,7 +262,11 @@ VARIABLES = PREFIXES + ("XDG_CACHE_HOME", "HOME")
 LIMIT = 64 * 1024 * 1024  # bytes: 2,000 entries with their stacks are some megabytes
 GROUPS = 32
 DAMAGED = (pickle.UnpicklingError, EOFError, ValueError, TypeError, LookupError, AttributeError, OverflowError, MemoryError, RecursionError)
-MEMORY = 2 << 30  # bytes of this process meanwhile: one opcode can ask for a memo of 16 GB, and a node out of memory kills its ranks
+MEMORY = 1 << 30  # bytes of this process meanwhile: a node out of memory kills its ranks
+# The opcodes of numbers, texts, lists and objects (pickletools.py), each with the bytes behind it. The memo is an array that grows to the
+# largest number that is asked for: 2^20 places at most. The opcodes in _SIZED have a size of so many bytes, and as many bytes behind it.
+_FIXED = re.compile(rb"(?:[()\]}Nadelstu\x85-\x89\x94]|[Khq\x80].|M..|J.{4}|[jr]..[\x00-\x0f]\x00|[G\x95].{8}){1,1000}", re.DOTALL)
+_SIZED = {b"X": 4, b"\x8a": 1, b"\x8c": 1}
 STATES = ("scheduled", "started", "completed")
 
 
@@ -295,8 +299,24 @@ def recorded(host: Host, pid: int, rank: Optional[int], env: Dict[str, str], sin
     return None
 
 
+def _is_plain(dump: bytes) -> bool:
+    """Whether a dump has no other opcodes, up to its end: no byte of it asks for more memory than there are bytes."""
+    at = 0
+    while True:
+        run = _FIXED.match(dump, at)
+        at = run.end() if run is not None else at
+        size = _SIZED.get(dump[at:at + 1])
+        if size is not None:
+            begin = at + 1 + size
+            at = begin + int.from_bytes(dump[at + 1:begin], "little")
+        elif run is None:
+            return dump[at:at + 1] == b"."
+
+
 def _loaded(dump: bytes) -> Any:
-    """What is in it. Raises DAMAGED, MemoryError among them."""
+    """The objects in a dump. Raises DAMAGED, MemoryError among them."""
+    if not _is_plain(dump):
+        raise pickle.UnpicklingError("more than data")
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     bounds = [bound for bound in (soft, hard, MEMORY) if bound != resource.RLIM_INFINITY]
     resource.setrlimit(resource.RLIMIT_AS, (min(bounds), hard))

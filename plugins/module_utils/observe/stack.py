@@ -12,6 +12,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..formats import sysfs_values
+from ..formats.outside import lines_in
 from ..host.host import Host
 from ..types import Identity
 from .modules import module_path, running_modules
@@ -67,7 +68,7 @@ def _on_disk(host: Host, kernel: Optional[str], name: str) -> Optional[Tuple[Opt
     answer = host.run(("modinfo", "-k", str(kernel), name), 10.0)
     if not answer.ok or "filename:" not in answer.out:
         return None
-    pairs = [line.partition(":") for line in answer.out.splitlines()]
+    pairs = [line.partition(":") for line in lines_in(answer.out)]
     fields = {key.strip(): value.strip() for key, _colon, value in reversed(pairs)}  # the first of a name counts
     return sysfs_values.token(fields.get("version")), sysfs_values.token(fields.get("srcversion"))
 

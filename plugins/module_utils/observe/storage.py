@@ -14,7 +14,7 @@ import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Pattern, Sequence
 
 from ..formats import sysfs_values
-from ..formats.outside import json_object, mapping
+from ..formats.outside import json_object, lines_in, mapping
 from ..host.disk import plain_path
 from ..host.host import Host
 from .dkms import dkms_builds
@@ -55,7 +55,7 @@ def _mounts(host: Host) -> List[RdmaStorage]:
     # Read once: ten thousand mounts of a node have one configuration, or few.
     settings = functools.lru_cache(maxsize=64)(lambda path, pattern: pattern.findall(host.read(path) or ""))
     found: List[RdmaStorage] = []
-    for line in (host.read(MOUNTS, _LIMIT) or "").splitlines():
+    for line in lines_in(host.read(MOUNTS, _LIMIT) or ""):
         fields = line.split(" ")
         kind = _kind(settings, fields[0], fields[2], fields[3].split(",")) if len(fields) >= 4 else None
         if kind is not None:
@@ -96,7 +96,7 @@ def observe_gds(host: Host, kernel: Optional[str]) -> Optional[Dict[str, Any]]:
 def _registered(host: Host) -> Optional[List[str]]:
     """The names of ``NAME: VERSION`` lines; None where the module shows none of it."""
     text = host.read(NVIDIA_FS + "/modules", _CUFILE_LIMIT)
-    names = None if text is None else [line.partition(":")[0] for line in text.splitlines() if ":" in line]
+    names = None if text is None else [line.partition(":")[0] for line in lines_in(text) if ":" in line]
     return None if names is None else sorted({name for name in names if sysfs_values.is_name(name)})
 
 
@@ -105,7 +105,7 @@ def _cufile(host: Host) -> Optional[Dict[str, Any]]:
     text = host.read(CUFILE, _CUFILE_LIMIT)
     if text is None:
         return None
-    text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("//"))
+    text = "\n".join(line for line in lines_in(text) if not line.lstrip().startswith("//"))
     found = json_object(text)
     compat = mapping(mapping(found).get("properties")).get("allow_compat_mode")
     return {"read": found is not None, "allow_compat_mode": compat if isinstance(compat, bool) else None,

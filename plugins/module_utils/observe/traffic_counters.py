@@ -16,7 +16,7 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue import counter_names
 from ..formats import sysfs_values
-from ..formats.outside import json_object
+from ..formats.outside import json_object, lines_in
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND, attribute
 from .qos_dcb import SECONDS, TOOL, eight, first_line
@@ -79,7 +79,7 @@ def _ethtool(host: Host, netdev: str) -> Tuple[Dict[str, int], Optional[str]]:
     result = host.run((ETHTOOL, "-S", netdev), SECONDS)
     if result.rc != 0:
         return {}, "ethtool -S: %s" % first_line(result.err)
-    matches = [match for match in map(_LINE.match, result.out[:OUTPUT_LIMIT].splitlines()) if match is not None]
+    matches = [match for match in map(_LINE.match, lines_in(result.out[:OUTPUT_LIMIT])) if match is not None]
     named = {counter_names.of_interface(match.group(1)): int(match.group(2)) for match in matches}
     found = {name: value for name, value in named.items() if _WANTED.fullmatch(name)}
     return found, None if found else "ethtool -S shows no counter of pauses or discards"

@@ -17,7 +17,7 @@ from ..areas.nccl import aiacc, environment, library, mpi
 from ..areas.network import ipoib, lldp, network, rxe
 from ..areas.qos import roce_qos
 from ..areas.stack import dkms, packages, repositories, stack
-from ..areas.system import agent, cpu, irqs, limits, nic_firmware, node_code, opensm, pci, sysctl
+from ..areas.system import agent, cpu, irqs, job_user, limits, nic_firmware, node_code, opensm, pci, sysctl
 from ..host.host import Host
 from ..spec.model import Spec
 from ..types import AT_BOOT, CRITICAL, MAJOR, MINOR, Change, Identity, Problem
@@ -70,6 +70,7 @@ AREAS: Tuple[Area, ...] = (
     area(lldp, MINOR),  # nobody knows where a rail is plugged in
     area(roce_qos, CRITICAL),  # drops in a lossless class
     area(limits, MAJOR),
+    area(job_user, MINOR),  # no benchmark can run
     area(sysctl, MAJOR),
     area(cpu, MAJOR),
     area(irqs, MAJOR),

@@ -5,12 +5,14 @@ The same judgement is used twice: by the rdma_preflight action plugin, which get
 Python on the node, and by every plan on the node itself.
 """
 
+import re
 import time
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from ..catalogue.platforms import end_of_life, find_system, supported_names
 from ..catalogue.stacks import stack_of, vendor_stack
-from ..formats.outside import whole
+from ..catalogue.sysctls import canonical
+from ..formats.outside import is_digits, whole
 from ..formats.text import numbers
 from ..host.host import Host
 from ..spec.model import Spec
@@ -22,6 +24,9 @@ MOUNTS = ("/", "/var")
 # Room in MiB where modules are built and put into the initramfs, which is written beside the old one. Choice; what the packages
 # themselves take is added up by rdma_packages.
 DRIVER_ROOM = {"/boot": 128, "/usr": 1024}
+MOST_RESERVED = 95  # per cent of memory; choice: the system itself takes some GiB
+_PAGES = re.compile(r"hugepagesz=([0-9]{1,9})([KMGkmg])|hugepages=([0-9]{1,15})")
+_MEMORY = re.compile(r"^(MemTotal|Hugepagesize): +([0-9]{1,15}) kB$", re.MULTILINE)
 LAST_SECOND = 253402300799  # of the year 9999: time.gmtime takes no later one everywhere
 TRANSPORT_SECONDS = 120.0  # from the controller's clock reading to ours: upload and start of a module on a slow node
 # stack -> (first kernel that has what we use, what that is, marks of vendor kernels that have it earlier)
@@ -42,6 +47,7 @@ class Evidence(NamedTuple):
     sent: Optional[float]  # the controller's clock before the node's was read …
     received: Optional[float]  # … and after
     synchronised: Optional[bool]
+    memory: Mapping[str, int] = {}  # KiB by the names of /proc/meminfo
 
 
 def observe_preflight(host: Host, now: Optional[float] = None) -> Evidence:
@@ -53,7 +59,8 @@ def observe_preflight(host: Host, now: Optional[float] = None) -> Evidence:
         size = host.free_bytes(mount) if host.live else None
         if size is not None:
             free[mount] = size // 1048576
-    return Evidence(uid, free, clock, now, None if now is None else now + TRANSPORT_SECONDS, None)
+    memory = {name: int(size) for name, size in _MEMORY.findall(host.read("/proc/meminfo") or "")}
+    return Evidence(uid, free, clock, now, None if now is None else now + TRANSPORT_SECONDS, None, memory)
 
 
 def preflight_problems(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:
@@ -75,11 +82,36 @@ def preflight_problems(spec: Spec, identity: Identity, evidence: Evidence) -> Li
         found += [
             Problem(AREA, "disk " + mount, "%d MiB free, %d needed to build and install kernel modules" % (evidence.free_mb[mount], needed))
             for mount, needed in sorted(DRIVER_ROOM.items()) if evidence.free_mb.get(mount, needed) < needed]
+    if not identity.has("container"):  # whose memory is the machine's below
+        found += _memory(spec, evidence.memory)
     skew = clock_skew(evidence)
     if abs(skew) > spec["preflight_max_clock_skew_s"]:
         found.append(Problem(AREA, "clock", "%d s %s the controller's; at most %d s are allowed (preflight_max_clock_skew_s)" % (
             abs(skew), "ahead of" if skew > 0 else "behind", spec["preflight_max_clock_skew_s"])))
     return found
+
+
+def _memory(spec: Spec, memory: Mapping[str, int]) -> List[Problem]:
+    """What the inventory reserves of the node's memory, where too little would be left to run on."""
+    total = memory.get("MemTotal")
+    if total is None:
+        return []
+    return [Problem(AREA, key, "%s reserves %d MiB of the node's %d MiB; at most %d %% can be reserved" % (
+        key, kib // 1024, total // 1024, MOST_RESERVED)) for key, kib in reserved(spec, memory.get("Hugepagesize", 2048))
+            if kib * 100 > total * MOST_RESERVED]
+
+
+def reserved(spec: Spec, page: int) -> Iterator[Tuple[str, int]]:
+    """Keys that reserve memory, each with its KiB. ``page``: KiB of a huge page where no kernel argument names another size."""
+    for name, value in spec["host_tuning_sysctls"].items():
+        unit = {"nr_hugepages": page, "nr_hugepages_mempolicy": page, "min_free_kbytes": 1}.get(canonical(name).partition("vm/")[2])
+        if unit is not None and is_digits(str(value).strip()):
+            yield "host_tuning_sysctls.%s" % name, int(value) * unit
+    for size, unit, number in _PAGES.findall(" ".join(spec["pci_tuning_kernel_args"])):
+        if number:
+            yield "pci_tuning_kernel_args: hugepages=%s" % number, int(number) * page
+        else:
+            page = int(size) * {"K": 1, "M": 1024, "G": 1024 * 1024}[unit.upper()]
 
 
 def preflight_warnings(spec: Spec, identity: Identity, evidence: Evidence) -> List[Problem]:

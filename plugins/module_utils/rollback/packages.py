@@ -16,6 +16,7 @@ from ..apply.journal import PACKAGES, ROOT, Journal, Point, next_number, unused,
 from ..areas.common.package_changes import package_change
 from ..areas.stack.repositories import REPAIR
 from ..errors import RailwrightError
+from ..formats.outside import lines_in
 from ..formats.text import grouped
 from ..formats.versions import compare
 from ..host.host import Host
@@ -66,7 +67,7 @@ def observe_packages(host: Host, manager: str) -> Dict[str, Any]:
     if manager == "apt":
         return _from_dpkg(host)
     answer = host.run(RPM_QUERY, RPM_SECONDS)
-    rows = (line.split() for line in answer.out.splitlines() if len(line.split()) == 2)
+    rows = (line.split() for line in lines_in(answer.out) if len(line.split()) == 2)
     found = grouped((name, version) for name, version in rows if not name.startswith("gpg-pubkey."))  # a trusted key is no package
     if not answer.ok or not found:
         raise RailwrightError("rpm does not say which packages there are: %s" % (answer.err.strip()[-300:] or "exit %d" % answer.rc))
@@ -305,7 +306,7 @@ def transact_apt(host: Host, names: Names, wait: float, options: Sequence[str]) 
 
 def telling(text: str) -> str:
     """What of a long answer says what was wrong."""
-    lines = [line for line in text.splitlines() if line.startswith(("E: ", "Error", "dpkg: error", "Failed", "  - "))]
+    lines = [line for line in lines_in(text) if line.startswith(("E: ", "Error", "dpkg: error", "Failed", "  - "))]
     return one_line("; ".join(lines) or text[-400:], 600)
 
 

@@ -9,7 +9,7 @@ import re
 from functools import partial
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..formats.outside import whole
+from ..formats.outside import lines_in, whole
 from ..formats.text import last_line
 from ..host.host import Host
 from .model import SECONDS, NodeState, SchedulerError, ask, carry_out, is_of_run, not_there, state_of, tool, whose
@@ -100,7 +100,7 @@ class Job(NamedTuple):
 def parse_nodes(text: str) -> Dict[str, Node]:
     """``scontrol --all --oneliner show nodes`` by node name; lines that are none are left out."""
     found: Dict[str, Node] = {}
-    for line in text.splitlines():
+    for line in lines_in(text):
         name, state = _NAME.match(line), _STATE.search(line)
         if name is None or state is None:
             continue
@@ -123,7 +123,7 @@ def _reason(rest: str) -> Optional[str]:
 def parse_jobs(text: str) -> List[Job]:
     """``squeue --format=%i|%T|%N|%u``: what holds nodes now. Raises SchedulerError for a line that cannot be read: it may be a job."""
     jobs: List[Job] = []
-    for line in text.splitlines():
+    for line in lines_in(text):
         if not line.strip():
             continue
         parts = line.strip().split("|", 3)
@@ -222,7 +222,7 @@ def inspect_job(host: Host, job: str) -> Dict[str, Any]:
     """A job's nodes as Slurm has them. ``id``: what its processes bear as SLURM_JOB_ID, also that of an array's task. No text of a user's
     is among what is asked for. Raises SchedulerError."""
     argv = ("squeue", "--noheader", "--states=all", "--jobs=" + job, "--format=%A|%T|%U|%N")
-    lines = [line.strip().split("|") for line in ask(host, "slurm", argv, "squeue", _AWAY).splitlines() if line.strip()]
+    lines = [line.strip().split("|") for line in lines_in(ask(host, "slurm", argv, "squeue", _AWAY)) if line.strip()]
     if len(lines) != 1 or len(lines[0]) != 4:
         raise SchedulerError("Slurm has %s of job %s; allowed: the id of one job that runs" % (len(lines) or "nothing", job))
     number, state, uid, names = lines[0]
@@ -253,7 +253,7 @@ def selected_nodes(host: Host, select: str) -> List[str]:
 
 def parse_reservation(text: str) -> List[str]:
     """``scontrol --oneliner show reservation NAME``: its nodes. Raises SchedulerError."""
-    lists = [found.group(1) for found in map(_RESERVED.match, text.splitlines()) if found is not None]
+    lists = [found.group(1) for found in map(_RESERVED.match, lines_in(text)) if found is not None]
     if not lists:
         raise SchedulerError("scontrol answered with a reservation that cannot be read: %r" % text[:SHOWN])
     return parse_names(lists)

@@ -32,7 +32,8 @@ class Keys:
         "validate_max_write_latency_us", "validate_min_bandwidth_gbps"]) -> Optional[float]: ...
     @overload
     def __getitem__(self, key: Literal[
-        "ddp_benchmark_processes", "nccl_tests_iterations", "nccl_tests_timeout_s", "nccl_tests_warmup"]) -> Optional[int]: ...
+        "ddp_benchmark_processes", "job_user_uid", "nccl_tests_iterations", "nccl_tests_timeout_s",
+        "nccl_tests_warmup"]) -> Optional[int]: ...
     @overload
     def __getitem__(self, key: Literal[
         "agent_textfile_directory", "ai_environment_conda_explicit", "ai_environment_conda_installer",
@@ -42,10 +43,10 @@ class Keys:
         "cuda_cudnn_version", "cuda_repository_fingerprint", "cuda_repository_key_url", "cuda_repository_url",
         "cuda_version", "ddp_benchmark_user", "erdma_driver_version", "erdma_instance_type",
         "erdma_repository_fingerprint", "erdma_repository_key_url", "erdma_repository_url", "gpu_driver_branch",
-        "gpu_driver_version", "kernel_version", "mok_password_hash", "mpi_archive", "mpi_prefix", "mpi_version",
-        "nccl_archive", "nccl_tests_algorithm", "nccl_tests_archive", "nccl_tests_begin", "nccl_tests_end",
-        "nccl_tests_inspector", "nccl_tests_nfs", "nccl_tests_path", "nccl_tests_slurm_host", "nccl_tests_user",
-        "nccl_tests_version", "nccl_version", "nccl_wheel_index", "pci_tuning_isolated_cpus",
+        "gpu_driver_version", "job_user", "kernel_version", "mok_password_hash", "mpi_archive", "mpi_prefix",
+        "mpi_version", "nccl_archive", "nccl_tests_algorithm", "nccl_tests_archive", "nccl_tests_begin",
+        "nccl_tests_end", "nccl_tests_inspector", "nccl_tests_nfs", "nccl_tests_path", "nccl_tests_slurm_host",
+        "nccl_tests_user", "nccl_tests_version", "nccl_version", "nccl_wheel_index", "pci_tuning_isolated_cpus",
         "rdma_stack_profile", "rdma_stack_repository_fingerprint", "rdma_stack_repository_key_url",
         "rdma_stack_repository_url", "rdma_stack_version", "region", "region_worker", "ssh_mesh_user",
         "upgrade_failure_domain", "upgrade_node_name"]) -> Optional[str]: ...
@@ -53,10 +54,10 @@ class Keys:
     def __getitem__(self, key: Literal[
         "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "ddp_benchmark_repeatable",
         "firewall_manage", "gpu_driver_dcgm", "gpu_driver_persistence", "gpudirect_gdrcopy",
-        "gpudirect_traffic", "host_tuning_numa_balancing", "keep_code", "leaf_per_rail", "nccl_hold",
-        "nccl_tests_check", "nccl_tests_shared", "network_lldp", "network_manage_addresses", "network_opensm",
-        "rdma_stack_kernel_hold", "roce_qos_force_tc", "roce_qos_manage", "ssh_post_quantum",
-        "validate_perftest"]) -> bool: ...
+        "gpudirect_traffic", "host_tuning_numa_balancing", "job_user_create", "keep_code", "leaf_per_rail",
+        "nccl_hold", "nccl_tests_check", "nccl_tests_shared", "network_lldp", "network_manage_addresses",
+        "network_opensm", "rdma_stack_kernel_hold", "region_asks_scheduler", "roce_qos_force_tc",
+        "roce_qos_manage", "ssh_post_quantum", "validate_perftest"]) -> bool: ...
     @overload
     def __getitem__(self, key: Literal[
         "drain_share"]) -> float: ...
@@ -76,12 +77,12 @@ class Keys:
         "containers_runtime", "ddp_benchmark_backend", "ddp_benchmark_python", "drain_gate", "erdma_driver",
         "erdma_mode", "erdma_repository", "fabric", "firewall_backend", "gpu_driver_flavour",
         "gpu_driver_source", "gpudirect_path", "host_tuning_governor", "host_tuning_irqs",
-        "host_tuning_memlock", "mpi_install", "nccl_conf_path", "nccl_gid_index", "nccl_install", "nccl_prefix",
-        "nccl_profile", "nccl_profile_path", "nccl_tests_install", "nccl_tests_launcher", "nccl_tests_network",
-        "nccl_tests_purpose", "nccl_tests_ranks", "network_backend", "network_ipoib_mode",
-        "network_source_routing", "pci_tuning_acs", "pci_tuning_iommu", "pci_tuning_preemption",
-        "pci_tuning_relaxed_ordering", "preflight_python_package", "qos_profile", "rdma_stack",
-        "rdma_stack_activation", "rdma_stack_packages_state", "region_python", "roce_qos_backend",
+        "host_tuning_memlock", "job_user_root", "mpi_install", "nccl_conf_path", "nccl_gid_index",
+        "nccl_install", "nccl_prefix", "nccl_profile", "nccl_profile_path", "nccl_tests_install",
+        "nccl_tests_launcher", "nccl_tests_network", "nccl_tests_purpose", "nccl_tests_ranks",
+        "network_backend", "network_ipoib_mode", "network_source_routing", "pci_tuning_acs", "pci_tuning_iommu",
+        "pci_tuning_preemption", "pci_tuning_relaxed_ordering", "preflight_python_package", "qos_profile",
+        "rdma_stack", "rdma_stack_activation", "rdma_stack_packages_state", "region_python", "roce_qos_backend",
         "roce_qos_dcbx", "site_bench", "ssh_mesh_state", "upgrade_gate", "upgrade_max_unavailable",
         "upgrade_reboot", "upgrade_scheduler", "upgrade_scheduler_host"]) -> str: ...
     @overload

@@ -9,12 +9,16 @@ from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequen
 
 from ..areas.common.files import FileState, is_ours, observe_file
 from ..errors import RailwrightError
-from ..formats.outside import whole
+from ..formats.outside import lines_in, whole
 from ..host import host as accounts
 from ..host.host import Host
+from ..observe import accounts as users
 from ..observe.nics import observe_addresses, uplinks
 from . import files as texts
 
+KEY = "ssh_mesh_user"
+NEEDS_JOB = ("pam_slurm_adopt refuses ssh logins of %s without a job on this node, so the mesh is of no use; start ranks by srun "
+             "(nccl_tests_launcher: slurm)")
 CONFIGURATIONS = ("/etc/ssh/ssh_config", "/usr/etc/ssh/ssh_config")
 INCLUDE = "ssh_config.d/"
 ROOT_LOGIN = ("no", "forced-commands-only")
@@ -44,8 +48,13 @@ class Daemon(NamedTuple):
 
 
 def account(name: str) -> Account:
-    found = accounts.account(name, "ssh_mesh_user")
+    found = accounts.account(name, KEY)
     return Account(name, found.uid, found.gid, found.home.rstrip("/"))
+
+
+def job_account(host: Host, name: Optional[str], root: bool) -> Account:
+    """The mesh's user; ``root``: uid 0 is accepted. Raises RailwrightError."""
+    return account(users.job_account(host, name, KEY, root).name)
 
 
 def as_owner(host: Host, who: Account, path: str) -> ContextManager[None]:
@@ -58,7 +67,8 @@ def as_owner(host: Host, who: Account, path: str) -> ContextManager[None]:
 def observe(host: Host, who: Account, connection: Optional[str]) -> Dict[str, Any]:
     """What the others must know of this node, and what it has already. No secret is in it."""
     daemon = ask_sshd(host, who)
-    problems = [text for text in (daemon.problem, client_problem(host)) if text is not None]
+    needs_job = NEEDS_JOB % who.name if who.uid != 0 and users.logins_need_job(host) else None
+    problems = [text for text in (daemon.problem, client_problem(host), needs_job) if text is not None]
     found: Optional[texts.Authorized] = None
     if daemon.authorized is not None:
         found = texts.authorized(read_authorized(host, who, daemon.authorized))
@@ -76,9 +86,9 @@ def ask_sshd(host: Host, who: Account) -> Daemon:
         return Daemon(22, (), None, "sshd is not installed")
     answer = host.run((sshd, "-T", "-C", "user=%s,host=localhost,addr=127.0.0.1" % who.name))
     if not answer.ok:
-        return Daemon(22, (), None, "sshd -T: %s" % (answer.err.strip().splitlines() or ["exit %d" % answer.rc])[0])
+        return Daemon(22, (), None, "sshd -T: %s" % (lines_in(answer.err.strip()) or ["exit %d" % answer.rc])[0])
     values: Dict[str, List[str]] = {}
-    for line in answer.out.splitlines():
+    for line in lines_in(answer.out):
         name, _blank, value = line.strip().partition(" ")
         values.setdefault(name, []).append(value)
     files = values.get("authorizedkeysfile", [".ssh/authorized_keys"])[0].split()
@@ -113,7 +123,7 @@ def client_problem(host: Host) -> Optional[str]:
     if host.which("ssh") is None or host.which("ssh-keygen") is None:
         return "the ssh client is not installed"
     for path in CONFIGURATIONS:
-        for line in (host.read(path) or "").splitlines():
+        for line in lines_in(host.read(path) or ""):
             words = line.split()
             if words and words[0].lower() == "include" and any(INCLUDE in word for word in words[1:]):
                 return None
@@ -224,12 +234,14 @@ def login(host: Host, who: Account, name: str) -> Optional[str]:
     answer = host.run(ssh if who.uid == host.user() else drop + ssh, LOGIN_SECONDS)
     if answer.ok:
         return None
-    return (answer.err.strip().splitlines() or ["exit %d" % answer.rc])[-1]
+    return (lines_in(answer.err.strip()) or ["exit %d" % answer.rc])[-1]
 
 
-def try_logins(host: Host, user: str, peers: Sequence[str]) -> Dict[str, Any]:
+def try_logins(host: Host, name: Optional[str], peers: Sequence[str], root: bool) -> Dict[str, Any]:
     """Whether the mesh's files are here and, where they are, by peer None or what ssh said. Changes nothing."""
+    user = name or host.login()
     if not is_ours(host.read(texts.CLIENT) or ""):
         return {"configured": False, "user": user, "logins": {}}
     who = account(user)
-    return {"configured": True, "user": user, "logins": {peer: login(host, who, peer) for peer in peers}}
+    refused = users.root_problem(who, name, KEY, root)
+    return {"configured": True, "user": user, "logins": {peer: refused or login(host, who, peer) for peer in peers}}

@@ -140,7 +140,7 @@ SEEN = {
     "node": str, "hostname": WORD, "user": NAME, "python": COMMAND, "directory": COMMAND, "libraries": [PATH], "interface": INTERFACE,
     "cuda": DEVICE, "driver": TEXT, "nccl": [{"path": PATH, "version": TEXT, "origin": str}], "nccl_conf": [str],
     "net_plugins": [str], "mpi": [{"kind": Choice("openmpi4", "openmpi5", "mpich"), "version": str, "prefix": COMMAND, "mpirun": COMMAND}],
-    "slurm": Map(maybe(COMMAND)),
+    "slurm": Map(maybe(COMMAND)), "needs_job": bool,
     "programs": [{"name": PROGRAM, "path": PATH, "sha256": maybe(SHA256), "json": bool, "problem": TEXT}],
     "affinity": [{"gpu": str, "hca": str, "port": int, "path": DATA, "near": DATA}], "verdicts": [VERDICT], "problems": [str],
     "places": [{"pci": str, "rail": maybe(NAME), "numa_node": WHOLE, "links": [PCI_LINK]}],

@@ -7,6 +7,8 @@ else is dropped: facts, hosts and groups for the inventory, statistics, what the
 
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
+
 from .form import DATA, Choice, Misfit, fitted, plain, shortened
 from .forms import FORMS
 
@@ -83,7 +85,7 @@ def unanswered(module: str, rc: Any, output: Any, errors: Any, *, no_python: boo
     """The failure of a module that printed no answer: what its node said instead, in one line. Whoever carried the module there."""
     if no_python or rc == SHELL_FOUND_NOTHING:
         return {"failed": True, "changed": False, "msg": NO_PYTHON}
-    found = [line.strip() for stream in (errors, output) for line in cut(stream, OUTPUT_LIMIT, ending=True).splitlines()[-1:]]
+    found = [line.strip() for stream in (errors, output) for line in lines_in(cut(stream, OUTPUT_LIMIT, ending=True))[-1:]]
     lines = [line for line in found if line and not line.startswith("#railwright ")]
     said = f": {shortened(lines[0], 300)}" if lines else ""
     return refusal(module, f"it is none at all{said}")

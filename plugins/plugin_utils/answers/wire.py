@@ -119,7 +119,7 @@ def read_so_far() -> int:
     found = 0
     for thread in Path("/proc/self/task").glob("*/io"):
         with contextlib.suppress(OSError, IndexError, ValueError):  # a thread that has ended meanwhile
-            found += int(thread.read_text(encoding="ascii").partition("rchar:")[2].split(maxsplit=1)[0])
+            found += int(thread.read_bytes().partition(b"rchar:")[2].split(maxsplit=1)[0])
     return found
 
 
@@ -129,7 +129,7 @@ def end_children() -> None:
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             # After the name, which may hold anything: state and parent.
-            parents[int(entry.parent.name)] = int(entry.read_text(errors="replace").rpartition(")")[2].split()[1])
+            parents[int(entry.parent.name)] = int(entry.read_bytes().rpartition(b")")[2].split()[1])
     ours = {os.getpid()}
     while found := {process for process, parent in parents.items() if parent in ours} - ours:
         ours |= found

@@ -45,3 +45,4 @@ RANGES: dict[str, tuple[int, int]] = {name: (least, most) for name, (least, most
 REMOVED: dict[str, Removed] = {row.name: row for row in rows(Removed, _TABLE["removed"])}
 NEVER_IN_NCCL: dict[str, str | None] = _TABLE["never"]
 OWNED_BY_OTHERS = rows(Other, _TABLE["others"])
+NAMES = {*VARIABLES, *PLUGIN_VARIABLES, *REMOVED, *NEVER_IN_NCCL, *(row.name for row in OWNED_BY_OTHERS)}

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean, reason
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import FORSAKEN
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
@@ -118,8 +119,8 @@ def how_it_ended(rc: Any) -> str:
 
 def why(text: str, log: str) -> str | None:
     """NCCL's own warning first, wherever it was written; then the most telling line of the output that is not the table's."""
-    warnings = "\n".join(line for line in clean(log).splitlines() if "NCCL WARN" in line)
-    rest = "\n".join(line for line in clean(text).splitlines() if not _of_table(line))
+    warnings = "\n".join(line for line in lines_in(clean(log)) if "NCCL WARN" in line)
+    rest = "\n".join(line for line in lines_in(clean(text)) if not _of_table(line))
     return reason(warnings) or reason(rest)
 
 

@@ -15,6 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.probe import SECONDS as PROBE_SECONDS
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.processes import KILL_AFTER_S, MARKER
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.run_directory import HOSTS, PROBE, directory_of
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
 from ..speed.machine import Machine, machine_of
@@ -37,7 +38,7 @@ def wishes_of(spec: Spec) -> dict[str, Any]:
     return {**own, "fabric": spec.fabric, "gpudirect_path": spec["gpudirect_path"], "rails": len(spec.rails),
             "rail_names": [rail.name for rail in spec.rails], "leaves": spec["leaves"],
             "rate_gbps": spec.expect.get("rate_gbps"), "erdma_instance_type": spec["erdma_instance_type"],
-            "nccl_profile": spec["nccl_profile"], "node_name": spec["upgrade_node_name"],
+            "nccl_profile": spec["nccl_profile"], "root": spec["job_user_root"] == ACCEPT, "node_name": spec["upgrade_node_name"],
             "transport": spec["nccl_derived"]["transport"]}
 
 
@@ -84,7 +85,7 @@ def plan_run(nodes: Sequence[Node], run: str, leaves: Mapping[str, str] | None =
     per_node = 1 if wishes["nccl_tests_ranks"] == "node" or local or bare else min(counts.values())
     starts = [node.name for node in nodes] if local else [_starting(nodes, launcher, wishes)]
     found.update({
-        "launcher": wishes["nccl_tests_launcher"] if wishes["nccl_tests_launcher"] != "auto" else ("local" if local else "mpi"),
+        "launcher": launcher.kind if launcher.kind in ("local", "slurm") else "mpi", "root": all(node.wishes["root"] for node in nodes),
         "kind": launcher.kind, "user": nodes[0].seen["user"], "directory": directory_of(run), "launch": starts, "per_node": per_node,
         "ranks": sum(counts.values()), "purpose": wishes["nccl_tests_purpose"], "fabric": wishes["fabric"],
         "network": wishes["nccl_tests_network"], "gdr": wishes["gpudirect_path"] != "none" and wishes["nccl_tests_network"] == "promised",
@@ -139,8 +140,9 @@ def disagreements(nodes: Sequence[Node]) -> list[str]:
     found = []
     for key in sorted(nodes[0].wishes):
         values = {node.name: node.wishes[key] for node in nodes}
-        if key.startswith("nccl_tests_") and key not in PER_NODE_KEYS and any(value != nodes[0].wishes[key] for value in values.values()):
-            found.append(f"{key} must be the same on every node: {_differing(values)}")
+        one_value = key == "leaves" or (key.startswith("nccl_tests_") and key not in PER_NODE_KEYS)
+        if one_value and any(value != nodes[0].wishes[key] for value in values.values()):
+            found.append(f"{'rdma_leaves' if key == 'leaves' else key} must be the same on every node: {_differing(values)}")
     users = {node.name: str(node.seen["user"]) for node in nodes}
     if len(set(users.values())) > 1:
         each = ", ".join("%s has %s" % item for item in sorted(users.items()))
@@ -163,7 +165,12 @@ def choose_launcher(nodes: Sequence[Node]) -> tuple[Launcher | None, list[str]]:
     if len({node.seen["directory"] for node in nodes}) > 1:
         return None, ["nccl_tests_path must be the same on every node, or launch locally: %s" % ", ".join(
             f"{node.name} has {node.seen['directory']}" for node in nodes)]
-    return _slurm(nodes) if wanted == "slurm" else _mpi(nodes)
+    closed = [node.name for node in nodes if node.seen["needs_job"]]
+    if wanted == "slurm" or not closed:
+        return _slurm(nodes) if wanted == "slurm" else _mpi(nodes)
+    launcher = _slurm(nodes)[0] if wanted == "auto" else None
+    problem = "pam_slurm_adopt refuses ssh logins of users without a job, so mpirun fails; set nccl_tests_launcher: slurm (srun)"
+    return launcher, [] if launcher else [f"{', '.join(closed)}: {problem}"]
 
 
 def _slurm(nodes: Sequence[Node]) -> tuple[Launcher | None, list[str]]:

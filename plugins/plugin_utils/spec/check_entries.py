@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import artifacts
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.sysctls import canonical
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits, unreachable
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import ALL, GROUPS
 
 from . import nic_parameters
 from .check_qos import check_buffers, check_custom
 from .findings import Findings, did_you_mean, nearest
+from .hurtful import check_hurtful
 from .nccl_overrides import check_variable
 from .schema import FORMS
 from .values import as_int, as_number, type_name
@@ -94,6 +96,7 @@ def sysctl(path: str, name: Any, value: Any, findings: Findings) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, str)) or not _is(SYSCTL_VALUE, str(value)):
         return findings.error(path, value, f"must be an integer or one line of text, not {type_name(value)}",
                               "an integer, text, or null to leave it alone")
+    check_hurtful(path, canonical(name), str(value), findings)
     return str(value)
 
 
@@ -253,7 +256,7 @@ def peer(path: str, _at: int, text: str, findings: Findings) -> Any:
     host = ipaddress.ip_interface(text).ip
     if "/" in text and host != network.network_address:
         return findings.error(path, text, f"has bits behind its prefix: the network is {network}, the address {host}", PEERS_FORM)
-    if network.prefixlen == 0:
+    if network.prefixlen < 7:  # fc00::/7 are all private addresses of IPv6
         return findings.error(path, text, "is everybody, not the cluster's nodes", PEERS_FORM)
     if network.is_loopback or network.is_multicast or network.is_unspecified:
         return findings.error(path, text, "is nothing that other nodes come from", PEERS_FORM)

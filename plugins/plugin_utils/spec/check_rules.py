@@ -74,6 +74,12 @@ def _neighbours_upside_down(values: Values) -> bool:
 
 _UNUSED = "nothing would use it: %s is none"
 
+
+def _small_nr_open(values: Values) -> bool:
+    own = {canonical(name): value for name, value in values["host_tuning_sysctls"].items()}.get("fs/nr_open")
+    return own is not None and own.isdecimal() and int(own) < values["host_tuning_nofile"]
+
+
 RULES = (
     Rule(_ERDMA, lambda v: v["fabric"] != "erdma", "is for eRDMA; rdma_fabric is {fabric}", "unset, or rdma_fabric: erdma"),
     Rule(("erdma_repository",), lambda v: v["fabric"] != "erdma" and v["erdma_repository"] == "true",
@@ -153,6 +159,8 @@ RULES = (
     Rule(("host_tuning_sysctls",), _neighbours_upside_down,
          "with the catalogue's values the limits of the neighbour table do not rise from gc_thresh1 to gc_thresh3: entries are thrown away "
          "before the table is full", "gc_thresh1 at most gc_thresh2, at most gc_thresh3"),
+    Rule(("host_tuning_sysctls",), _small_nr_open,
+         "sets fs.nr_open below host_tuning_nofile ({host_tuning_nofile}): every login would be refused", "fs.nr_open of at least that"),
     Rule(("validate_min_bandwidth_gbps",), lambda v: _above_rate(v, "validate_min_bandwidth_gbps"), _NEVER, "at most the expected rate"),
     Rule(("gpudirect_min_bandwidth_gbps",), lambda v: _above_rate(v, "gpudirect_min_bandwidth_gbps"), _NEVER, "at most the expected rate"),
     Rule(("nccl_tests_launcher",),

@@ -4,7 +4,7 @@
 import contextlib
 import ipaddress
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_address
@@ -15,7 +15,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from .check_erdma import check_modes
 from .findings import Findings, join_hosts
 from .rails import network_of
-from .schema import BY_NAME
+from .schema import BY_NAME, KEYS
 
 Places = list[tuple[str, Rail]]  # (host, rail) in the order of the hosts
 
@@ -43,8 +43,20 @@ def validate_site(specs: Mapping[str, Spec], reach: Mapping[str, str] | None = N
         _counts(specs, [host for host in hosts if specs[host].rails], findings)
     _cables(specs, hosts, findings)
     check_modes(specs, findings)
-    _upgrades(specs, hosts, kinds.values(), findings)
+    _scheduler_names(specs, hosts, findings)
     return findings.items
+
+
+def site_value(specs: Iterable[Spec], field: str) -> Any:
+    """Return the value of a site-wide key. Lint refuses hosts that differ; should any get here, the smallest number counts, and never the
+    first host's. Raises ValueError for other types that differ.
+    """
+    values = [spec[field] for spec in specs]
+    if all(value == values[0] for value in values):
+        return values[0]
+    if all(isinstance(value, int | float) for value in values):
+        return min(values)
+    raise ValueError(f"{field} must be the same on all hosts")
 
 
 def _cables(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
@@ -69,30 +81,35 @@ def _groups(pairs: list[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
     return sorted(groups.items(), key=lambda item: (-len(item[1]), str(item[0])))
 
 
+AGREE = (  # key, severity, why, and the key whose difference explains that of this one
+    ("rdma_fabric", "error", "nodes of different fabrics cannot talk RDMA to each other", ""),
+    ("rdma_mtu", "error", "frames larger than the smaller MTU are lost between them", "rdma_fabric"),
+    ("rdma_stack", "warning", "nodes with different stacks fail in different ways", "rdma_fabric"),
+    ("rdma_qos_profile", "error", "the switches' lossless priority fits one of them only", "rdma_fabric"),
+    ("rdma_qos_custom", "error", "the switches' lossless priority fits one of them only", "rdma_qos_profile"),
+    *((key.name, "error", "it holds for the whole site", "") for key in KEYS if key.site_wide),
+)
+
+
 def _agree(specs: Mapping[str, Spec], hosts: list[str], kinds: Collection[Spec], findings: Findings) -> None:
-    for key, severity, why in (
-        ("rdma_fabric", "error", "nodes of different fabrics cannot talk RDMA to each other"),
-        ("rdma_mtu", "error", "frames larger than the smaller MTU are lost between them"),
-        ("rdma_stack", "warning", "nodes with different stacks fail in different ways"),
-        ("rdma_qos_profile", "error", "the switches' lossless priority fits one of them only"),
-        ("rdma_qos_custom", "error", "the switches' lossless priority fits one of them only"),
-    ):
-        if key != "rdma_fabric" and any(item.key == "rdma_fabric" for item in findings.items):
-            return  # the rest follows from that
-        if key == "rdma_qos_custom" and any(item.key == "rdma_qos_profile" for item in findings.items):
-            return
+    explained: set[str] = set()
+    for key, severity, why, cause in AGREE:
+        if cause in explained:
+            explained.add(key)
+            continue
         field = BY_NAME[key].field
         if len({_one_word(spec[field]) for spec in kinds}) < 2:
             continue
         groups = _groups([(host, _one_word(specs[host][field])) for host in hosts])
+        explained.add(key)
         for value, minority in groups[1:]:
             findings.of(minority[0]).add(severity, key, value, "is the value on %s, but %s is on %s; %s" % (
                 join_hosts(minority), groups[0][0], join_hosts(groups[0][1]), why), "one value for all hosts")
 
 
 def _one_word(value: Any) -> Any:
-    """A mapping as text: equal when it is equal, and short enough to be shown."""
-    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
+    """A mapping or a list as text: equal when it is equal, and short enough to be shown."""
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else value
 
 
 def _unique(specs: Mapping[str, Spec], hosts: list[str], reach: Mapping[str, str], findings: Findings) -> None:
@@ -235,17 +252,8 @@ def _counts(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> 
             join_hosts(minority), join_hosts(groups[0][1]), ", ".join(groups[0][0])), "the same rails on every host")
 
 
-def _upgrades(specs: Mapping[str, Spec], hosts: list[str], kinds: Collection[Spec], findings: Findings) -> None:
-    """What holds for the whole roll-out or fabric is one value, and no two nodes are one node to the scheduler."""
-    for key in ("upgrade_max_unavailable", "upgrade_canary", "upgrade_gate", "rdma_leaves", "rdma_leaf_per_rail"):
-        own = key.removeprefix("rdma_")
-        first = specs[hosts[0]][own] if hosts else None
-        differ = {id(spec.like) for spec in kinds if spec[own] != first}
-        host = next((host for host in hosts if id(specs[host].like) in differ), None) if differ else None
-        if host is not None:
-            shown = f"[{', '.join(first)}]" if isinstance(first, list) else first
-            findings.of(host).error(key, specs[host][own], f"is the value on {host}, but {shown} is on {hosts[0]}; it holds for the whole "
-                                    "roll-out or fabric", "one value for all hosts")
+def _scheduler_names(specs: Mapping[str, Spec], hosts: list[str], findings: Findings) -> None:
+    """No two nodes are one node to the scheduler."""
     names: dict[str, str] = {}
     for host in hosts:
         name = specs[host]["upgrade_node_name"] or host

@@ -39,6 +39,7 @@ class Key(NamedTuple):
     maximum: float | None = None
     required: bool = False
     elements: str | None = None  # type of a list's elements
+    site_wide: bool = False  # read for all hosts at once, so that all have the same; cross_host.site_value reads it
     example: Any = None  # what ``init`` and the documentation show when the default says nothing
 
     @property

@@ -21,6 +21,8 @@ from .check_rules import Checked, Malformed, Values, check_rules
 from .cross_host import validate_site
 from .erdma_instances import erdma_derived
 from .findings import MISSING, Findings, did_you_mean
+from .hurtful import check_hurtful
+from .job_user import check_job_user, fill_users
 from .nccl_overrides import check_overrides
 from .rails import Shape, check_rails, unsuspicious_rails
 from .schema import BY_NAME, FABRICS, KEYS
@@ -48,7 +50,7 @@ RULES: tuple[Callable[[Values, Rails, Findings], None], ...] = (
     check_drivers.check_kernel_arguments, check_drivers.check_gpu_driver, check_drivers.check_cuda, check_drivers.check_gpudirect,
     check_jobs.check_nccl_tests_place, check_jobs.check_nccl_tests_sizes, check_jobs.check_nccl_tests_groups,
     check_jobs.check_slurm_options, check_jobs.check_nccl, check_jobs.check_hpcx, check_jobs.check_ai_environment, check_qos.check_qos,
-    check_qos.check_roce_qos, check_jobs.check_upgrade,
+    check_qos.check_roce_qos, check_jobs.check_upgrade, check_job_user,
     check_fabric.check_mtus, check_fabric.check_profiles, check_nccl_env, check_fabric.check_fabric, check_jobs.check_aiacc,
 )
 
@@ -75,6 +77,7 @@ def _ruled(given: dict[str, Any], findings: Findings, rails: Rails | None) -> Sp
             rule(checked, rails, findings)
     if findings.error_count():
         return None
+    fill_users(checked)
     checked["rails"] = rails
     checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
     checked["code_derived"] = {}  # likewise
@@ -164,6 +167,8 @@ def check_value(key: Any, value: Any, findings: Findings) -> Any:
         return findings.error(key.name, value, f"is no fabric that railwright knows{did_you_mean(value, FABRICS)}", ", ".join(FABRICS))
     before = findings.error_count()
     checked = check_key(key, value, key.name, findings)
+    if checked is not MISSING and key.type != "dict":
+        check_hurtful(key.name, key.name, checked, findings)
     if checked is not MISSING and key.name in ENTRY_CHECKS:
         entry = ENTRY_CHECKS[key.name]
         if isinstance(checked, dict):

@@ -84,7 +84,7 @@ def record_failure(place: Place) -> None:
     earlier = sys.excepthook
 
     def record(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        text = (str(error).strip().splitlines() or [""])[0]
+        text = str(error).strip().partition("\n")[0]
         place.write(f"failed-{place.rank}.json", {
             "rank": place.rank, "kind": "values" if issubclass(kind, WrongValueError) else "error", "at": time.time(),
             "message": f"{kind.__name__}: {text}"})

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,10 +30,10 @@ from railwright.cli.rollout import (
     left_of,
     unfinished,
 )
-from railwright.cli.session import Conclusion, Session, concluded, require
+from railwright.cli.session import Conclusion, Session, check_configuration, concluded, require
 from railwright.events import HostOutcome, RunOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
-from railwright.inventories import quoted
+from railwright.inventories import Inventories, quoted
 
 if TYPE_CHECKING:
     from railwright.saved_plan import SavedPlan
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 HELP = """Make the changes that `plan` shows, as one transaction a node, and nothing else.
 
 Shows the plan and asks first; with FILE it is the one that `plan -o FILE` has saved, and a node that is no longer as it was then is \
-refused. In batches the first one with a node that fails is the last. Changes that disturb a running node need consent: the inventory's \
+refused; name the inventory with -i if somebody else made the file. \
+In batches the first one with a node that fails is the last. Changes that disturb a running node need consent: the inventory's \
 `rdma_consent`, or --consent. Ends 0 also when something was changed, 1 when a task failed or consent was refused, 2 when the changes \
 brought further needs to light (apply again), 3 when a node does not answer.
 
@@ -50,7 +52,7 @@ Examples:
   railwright apply -i mycluster
   railwright apply -i mycluster --canary 1 --batch 10% --consent link,restart
   railwright apply -i mycluster --resume
-  railwright apply friday.plan --yes
+  railwright apply friday.plan -i mycluster --yes
 """
 
 CONSENT_HELP = (
@@ -59,6 +61,7 @@ CONSENT_HELP = (
 )
 Consent = Annotated[str | None, option("--consent", metavar="CLASS,...", help=CONSENT_HELP, autocompletion=of_consent)]
 File = Annotated[Path | None, typer.Argument(metavar="[FILE]", show_default=False, help="A plan that `plan -o FILE` has saved.")]
+SHOWN = 20  # programs of an inventory that are named before the rest is counted
 PLAN = "plan.json"  # beside the journal of a run in batches
 
 
@@ -73,7 +76,7 @@ def command(
     from railwright.saved_plan import read_plan
 
     saved = None if file is None else read_plan(file)
-    chosen = inventory or (saved.inventory if saved is not None else None)
+    chosen = inventory or (_named_by(saved, file, yes=yes) if saved is not None and file is not None else None)
     if chosen is None:
         raise InputError("no inventory is named: give -i INVENTORY, or a FILE that `plan -o FILE` has saved")
     said = asked(*saved.batches) if saved is not None and not said.given() else said
@@ -89,6 +92,26 @@ def command(
         known_plan_areas(saved.areas)
         _as_saved(work, saved, file)
     work.make(said, yes=yes)
+
+
+def _named_by(saved: SavedPlan, file: Path, *, yes: bool) -> Inventories:
+    """The inventory that a plan names; the operator agrees to what loading it runs. Raises InputError, Declined."""
+    from railwright.saved_plan import own_inventory
+
+    content = own_inventory(saved, file)
+    check_configuration()
+    from railwright.inventory_programs import programs
+
+    found = list(programs(content))
+    for line in [*found[:SHOWN], *([f"… and {len(found) - SHOWN} more"] if len(found) > SHOWN else [])]:
+        console.note(f"  {line}")
+    if found and yes:
+        name = shlex.quote(str(file))
+        raise InputError(f"{saved.inventory} runs this on the controller, and {file} alone names it; with --yes name it yourself: "
+                         f"railwright apply {name} -i INVENTORY --yes")  # fmt: skip
+    if found:
+        console.agree(f"{file} names the inventory {saved.inventory}, which runs this on the controller. Load it?", yes=False)
+    return saved.inventory
 
 
 def _agree(file: Path | None, given: Mapping[str, bool], *, resume: bool) -> None:

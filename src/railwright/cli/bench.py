@@ -101,6 +101,10 @@ def command(
     judged = session.judge({**given, **({"ddp_benchmark_repeatable": True} if burns else {})}, {name: OPTIONS[name] for name in given})
     if nccl_tests:
         check_groups(judged, given)
+    from railwright.job_user import expect_job_user
+
+    for key in ["nccl_tests_user"] * nccl_tests + ["ddp_benchmark_user"] * ddp:
+        expect_job_user(judged.inventory, judged.specs, key)
     try:
         if burns:
             from railwright.cli.burn_in import burn_in
@@ -137,8 +141,10 @@ def check_burn_in(*, burns: bool, only: bool, never: bool, again: bool) -> None:
 
 def check_groups(judged: Judged, given: Collection[str]) -> None:
     """Groups that were asked for by name and that these nodes do not have; what the inventory alone rules out is the linter's to say."""
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
+
     inventory, (host, spec) = judged.inventory, next(iter(judged.specs.items()))
-    leaves = leaf_of(spec["leaves"], inventory.groups)
+    leaves = leaf_of(site_value(judged.specs.values(), "leaves"), inventory.groups)
     for group in spec["nccl_tests_groups"] or ():
         parts, omitted = by_leaf(group, list(inventory.hosts), leaves) if group in (LEAF, ACROSS) else ([], [])
         why = next((item.why for item in omitted), "") if group in (LEAF, ACROSS) and not parts else ""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.types import DISRUPTIONS
 from railwright.cli import console
@@ -171,7 +172,7 @@ def _show_diff(change: Mapping[str, Any], seen: set[str]) -> None:
     before, after = change.get("before"), change.get("after")
     mark = "+" if before is None else "-" if after is None else "~"
     head = (f"  {mark}", f"{change.get('area')}: {change.get('what')}")
-    old, new = (value.splitlines() if isinstance(value, str) else [] for value in (before, after))
+    old, new = (lines_in(value) if isinstance(value, str) else [] for value in (before, after))
     if max(len(old), len(new)) < 2:
         values = {"+": value_text(after), "-": value_text(before), "~": f"{value_text(before)} → {value_text(after)}"}
         console.say(console.styled(head[0], MARKS[mark]), f"{head[1]}  {values[mark]}")

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.cli.options import Format
 from railwright.exitcodes import CommandError, InputError
 from railwright.report.text import printable
@@ -134,7 +135,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], indent: int 
     with out().capture() as captured:
         out().print(padded)
     # rich fills every row to the table's width; in a file that is only noise.
-    sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+    sys.stdout.write("".join(line.rstrip() + "\n" for line in lines_in(captured.get())))
 
 
 @contextmanager

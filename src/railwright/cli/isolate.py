@@ -77,8 +77,7 @@ def command(
     console.expect_answers("isolate --drain", yes=yes or not drained, form=form)
     session = Session("isolate", inventory, limit, form)
     judged = session.judge()
-    if len(judged.inventory.hosts) < 2:
-        raise InputError("isolate measures nodes against each other, and one node is all that was given; allowed: two nodes or more")
+    _expect_nodes(judged, tool)
     if drained:
         check_drain(judged)
     place = last_of("isolate", session.inventory, journal.WORK) if resume else place_of("isolate", session.inventory, session.id)
@@ -122,6 +121,16 @@ def _agree(tool: str, job: str | None, *, resume: bool) -> None:
         raise InputError(f"--tool {tool}: is no such tool; allowed: auto, {', '.join(TOOLS)}")
     if job is not None and resume:
         raise InputError("--resume goes on with the nodes of the search that was interrupted; allowed: without --job")
+
+
+def _expect_nodes(judged: Judged, tool: str) -> None:
+    """Raise InputError where nothing can be measured by this tool, whatever the nodes answer."""
+    from railwright.job_user import expect_job_user
+
+    if len(judged.inventory.hosts) < 2:
+        raise InputError("isolate measures nodes against each other, and one node is all that was given; allowed: two nodes or more")
+    if tool == "nccl":
+        expect_job_user(judged.inventory, judged.specs)
 
 
 def drained_rows(session: Session, findings: Collection[Finding], *, yes: bool) -> list[dict[str, Any]]:
@@ -183,13 +192,15 @@ def at_work(session: Session, judged: Judged, suspects: Collection[str]) -> dict
 
 def leaves_of(judged: Judged, nodes: Collection[str]) -> dict[str, Collection[str | tuple[str, str]]]:
     """Leaf -> its nodes, or its (node, rail) where each rail has switches of its own; {} where the inventory does not say."""
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
     from railwright.leaves import leaf_name
 
-    spec = next(iter(judged.specs.values()))
+    specs = judged.specs.values()
+    spec, per_rail = next(iter(specs)), site_value(specs, "leaf_per_rail")
     found: dict[str, Collection[str | tuple[str, str]]] = {}
-    for group in spec["leaves"]:
+    for group in site_value(specs, "leaves"):
         members = [node for node in judged.inventory.groups[group] if node in nodes]
-        if spec["leaf_per_rail"]:
+        if per_rail:
             found |= {leaf_name(spec, group, rail.name): [(node, rail.name) for node in members] for rail in spec.rails if members}
         elif members:
             found[group] = members
@@ -225,8 +236,13 @@ def launcher_of(
 ) -> tuple[str, PerftestLauncher | NcclLauncher]:  # fmt: skip
     """nccl-tests where they can be run and are wished for; they are brought first, as by bench. ``run``: the search's name on the nodes."""
     from railwright.isolate.perftest import PerftestLauncher
+    from railwright.job_user import root_logins
 
-    if tool == "nccl" or (tool == "auto" and all(site.view["facts"]["gpus"] for site in sites.values())):
+    possible = tool == "auto" and all(site.view["facts"]["gpus"] for site in sites.values())
+    refused = root_logins(judged.inventory, judged.specs) if possible else []
+    for finding in refused:
+        console.note(f"nccl-tests cannot be run, so perftest is: {finding}")
+    if tool == "nccl" or (possible and not refused):
         from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, wishes_of
         from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round import lossless_of
         from railwright.isolate.nccl import PROGRAMS, Member, NcclLauncher, nccl_launcher

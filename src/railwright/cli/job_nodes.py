@@ -34,7 +34,8 @@ def placed_job(judged: Judged, job: str) -> tuple[dict[str, Any], dict[str, str]
         raise InputError(f"JOB {job}: upgrade_scheduler is {'not the same everywhere' if places else scheduler}; allowed: slurm or "
                          "kubernetes, and one upgrade_scheduler_host for all of these nodes")
     given = {"mode": "job", "scheduler": scheduler, "job": job}
-    found = _answer_of(where, given, next(iter(judged.specs.values())), judged.inventory.connection)
+    strictest = max(judged.specs.values(), key=lambda spec: bool(spec["ssh_post_quantum"]))
+    found = _answer_of(where, given, strictest, judged.inventory.connection)
     names = {str(spec["upgrade_node_name"] or host): host for host, spec in judged.specs.items()}
     hosts = {names[node["name"]]: f"{scheduler} says {node['raw']}" if node["down"] else ""
              for node in found["nodes"] if node["name"] in names}

@@ -39,11 +39,13 @@ def command(inventory: Inventory, limit: Limit = None, form: Form = LintFormat.T
     unread = Format.JSON if form is LintFormat.JSON else Format.TEXT
     found = opened(inventory, limit, unread)
     with bad_input(inventory, unread):
-        from railwright.lint import judge
+        from railwright.job_user import root_logins
+        from railwright.lint import judge_with_specs
         from railwright.lint_examples import left_examples
         from railwright.lint_forms import github, sarif
 
-        findings = sorted(judge(found) + left_examples(found), key=lambda item: (item.file, item.line or 0))
+        findings, specs = judge_with_specs(found)
+        findings = sorted(findings + left_examples(found) + root_logins(found, specs), key=lambda item: (item.file, item.line or 0))
     errors = sum(finding.severity == "error" for finding in findings)
     if form is LintFormat.JSON:
         console.print_json(findings_document(findings))

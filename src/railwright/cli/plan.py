@@ -60,11 +60,14 @@ def command(
         raise InputError("no inventory is named: give -i INVENTORY, or --recorded RUN")
     if output is not None:
         expect_writable(output, "--output")
+    from railwright.saved_plan import files_of
+
     session = Session("plan", inventory, limit, Format.JSON if form is PlanFormat.JSON else Format.TEXT)
     said = asked(batch, canary, max_failures, max_unavailable)
+    files = files_of(session.inventory) if output is not None else ""  # as they are before nodes are asked
     outcome = in_batches(session, said, lambda part: planned(part, area or [], transport))
     if output is not None:
-        save(session, output, area or [], outcome, said)
+        save(session, output, area or [], outcome, said, files)
         console.note(f"saved; make exactly this with: railwright apply {shlex.quote(str(output))}")
     end = conclusion(outcome)
     _print(form, session.store(end) or session.record(end), outcome, end, show)
@@ -89,12 +92,12 @@ def known_plan_areas(areas: list[str]) -> None:
     known_areas(areas, BY_NAME)
 
 
-def save(session: Session, path: Path, areas: list[str], outcome: RunOutcome, said: Asked) -> None:
+def save(session: Session, path: Path, areas: list[str], outcome: RunOutcome, said: Asked, files: str = "") -> None:
     from railwright.saved_plan import write_plan
 
     created = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        write_plan(path, session.inventory, areas, created, outcome, session.wishes(), list(said))
+        write_plan(path, session.inventory, areas, created, outcome, session.wishes(), list(said), files)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 

@@ -29,7 +29,7 @@ from railwright.exitcodes import BY_STATUS, ExitCode, InputError, combine
 from railwright.inventories import Given, Inventories, inventories
 from railwright.limits import parts, slurm_parts
 from railwright.report.text import printable_lines
-from railwright.runs import Run, new_id, save_run, site_path
+from railwright.runs import Run, new_id, runs_directory, save_run, site_path
 
 if TYPE_CHECKING:
     from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
@@ -60,6 +60,7 @@ class Session:
         self.verb = verb
         with bad_input(inventory, form):
             self.inventory = present(inventory)
+            runs_directory()  # refused before a node is contacted
         self.limit = limit
         self.form = form
         self.started = datetime.now(UTC)

@@ -18,7 +18,7 @@ from railwright.cli.session import Conclusion, Session, complete, echo, findings
 from railwright.cli.upgrade import show_inspection, show_upgrade
 from railwright.events import Echo, Listener, RunOutcome
 from railwright.exitcodes import CommandError, ExitCode, InputError
-from railwright.inventories import Given, Inventories, quoted
+from railwright.inventories import Given, Inventories, quoted, stored_text
 from railwright.inventory import GROUP, Inventory
 from railwright.limits import settled
 from railwright.progress import elapsed_text, shown
@@ -93,8 +93,12 @@ def judge_pins(
     """Lint with the pins in force. Raises InputError; no node is contacted."""
     given = {} if consent is None else {"rdma_consent": consent}
     found = session.judge({**pins, **given}, {**places, "rdma_consent": "--consent"})
-    merged = {key: found.variables[key] for key in pins}
     site = site_of(found.specs, len(found.inventory.groups[GROUP]))
+    if site.gate == "nccl_tests":
+        from railwright.job_user import expect_job_user
+
+        expect_job_user(found.inventory, found.specs)
+    merged = {key: found.variables[key] for key in pins}
     rules = overruled(site.rules, said, ordered(list(found.inventory.hosts), site.rules))
     return Judged(session, found.inventory, merged, given, site._replace(rules=rules), regions_of(found))
 
@@ -168,7 +172,7 @@ def begin(request: Request) -> ExitCode:
         _refuse_second(session.inventory, request)
         names = ordered(list(site.inventory.hosts), site.site.rules)
         head = {
-            "inventory": site_path(session.inventory), "limit": request.limit, "release": release.name, "file": str(release.path),
+            "inventory": site_path(session.inventory), "limit": request.limit, "release": release.name, "file": stored_text(release.path),
             "sha256": release.sha256, "pins": release.pins, "lines": release.lines, "consent": request.consent,
             "asked": list(request.batches), "take_over": request.take_over, "nodes": names, "railwright": __version__,
         }  # fmt: skip

@@ -2,6 +2,7 @@
 """``railwright watch``: what the agents of all nodes say, and who is drained by it."""
 
 import fcntl
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import json_object
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import open_own
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import WATCHED
 from railwright.cli import console, one_line
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, settings
@@ -50,6 +52,8 @@ def command(
     inventory: Inventory, limit: Limit = None, drained: Drain = False, reset: Reset = False, yes: Yes = False,
     form: OutputFormat = Format.TEXT,
 ) -> None:  # fmt: skip
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
+
     if drained and limit is not None:
         raise InputError("--limit: the limits of a drain are those of all nodes; allowed: --drain without --limit")
     if reset and not drained:
@@ -61,9 +65,9 @@ def command(
         raise InputError("no node has an agent; allowed: agent_mode: observe, or drain, in the inventory")
     with breaker(session, drained=drained) as kept:
         nodes, outcome = asked(session, judged)
-        spec = next(iter(judged.specs.values()))
-        leaves = {group: judged.inventory.groups[group] & judged.specs.keys() for group in spec["leaves"]}
-        limits = Limits(spec["drain_most"], spec["drain_share"], spec["drain_leaf_most"])
+        specs = judged.specs.values()
+        leaves = {group: judged.inventory.groups[group] & judged.specs.keys() for group in site_value(specs, "leaves")}
+        limits = Limits(*(site_value(specs, field) for field in ("drain_most", "drain_share", "drain_leaf_most")))
         found = decide(nodes, leaves, limits, "" if reset else str(kept.get("tripped") or ""))
         kept["tripped"] = found.tripped
         if drained and (found.drain or found.cured):
@@ -92,7 +96,7 @@ def breaker(session: Session, *, drained: bool) -> Iterator[dict[str, Any]]:
         yield kept_before()
         return
     make_directories(file.parent, 0o700)
-    with file.with_suffix(".lock").open("w") as lock:
+    with os.fdopen(open_own(str(file.with_suffix(".lock")), os.O_RDWR), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.stack import repository_files as files
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.aiacc import LIBRARIES, AiaccPackage
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.repositories import Repository
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.container_flags.model import IMAGE, Container
 
 APT_INSTALL = "apt-get install -y --no-install-recommends"
@@ -76,7 +77,7 @@ def key_steps(manager: str, repository: Repository) -> list[str]:
 
 
 def _file(path: str, content: str) -> str:
-    lines: Sequence[str] = [line for line in content.splitlines() if not line.startswith("#")]
+    lines: Sequence[str] = [line for line in lines_in(content) if not line.startswith("#")]
     return f"printf '%s\\n' {shlex.join(lines)} > {path}"
 
 

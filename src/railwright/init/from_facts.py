@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import SOFTWARE, linked_ports
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ROOT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import errors_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.rails import IdentifierError, check_rails, normalise
@@ -29,6 +30,7 @@ all:
       hosts:
 """
 GUESS = "# guess: "
+ROOTS = "  # jobs never run as root: bench needs rdma_job_user (group_vars/all/site.yml)"
 Facts = Mapping[str, Any]
 
 
@@ -55,7 +57,8 @@ def files_from_facts(nodes: Mapping[Host, Facts], fabric: str | None) -> dict[st
 
 
 def _host(host: Host, facts: Facts, rails: list[dict[str, Any]], mtu: int) -> str:
-    lines = [f"        {as_yaml(host.address)}:"] + [f"          ansible_user: {as_yaml(host.user)}"] * (host.user is not None)
+    login = f"          ansible_user: {as_yaml(host.user)}" + (ROOTS if host.user == ROOT else "")
+    lines = [f"        {as_yaml(host.address)}:"] + [login] * (host.user is not None)
     if not rails:
         lines.append(f"          rdma_rails: []  {GUESS}none, as no port has a link that could be one")
     else:

@@ -164,7 +164,8 @@ class NcclLauncher(PairLauncher):
         common = {"benchmark": "nccl_tests", "mode": mode, "run": self._run}
         question = Question(
             "rdma_bench", f"{mode.capitalize()} pairs of nodes",
-            lambda node, _spec: {**common, "node": node, "user": self._members[node].plan.seen["user"], **requests[node]},
+            lambda node, _spec: {**common, "node": node, "user": self._members[node].plan.seen["user"],
+                                 "root": self._members[node].plan.wishes["root"], **requests[node]},
             lambda question, asked: [
                 Step(question.task, question.module, answer_of(NAMESPACE + question.module, f"nccl_tests.{mode}", asked.heard))])
         return self.ask(question, sorted(requests))

@@ -12,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.lab import image as images
 from railwright.lab import machine, net, reach, seed, tools
 from railwright.lab.image import Image, Progress
@@ -78,7 +79,7 @@ def _plan(
     keep = {node.name: node.ssh_port for node in old.nodes} if old else {}
     accel = machine.choose_accelerator(image, progress)
     # A memory snapshot loads only into the machine it was taken of: same QEMU, devices, memory and accelerator.
-    version = tools.run_tool(["qemu-system-x86_64", "--version"]).splitlines()[0]
+    version = lines_in(tools.run_tool(["qemu-system-x86_64", "--version"]))[0]
     parts = [image.key, *machine.ARGV[accel], str(rails), str(machine.MEMORY_MB), machine.DIRECT_ARGS, version, *hardware.words()]
     shape = sha256("\0".join(parts).encode()).hexdigest()[:16]
     made = net.make_nodes(nodes, rails, keep)

@@ -17,6 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.lab import tools
 from railwright.lab.recipe import PLAIN, Recipe
 from railwright.lab.state import cache_root, locked
@@ -115,7 +116,7 @@ def _from_list(text: str) -> list[str]:
 
 def _from_deb822(text: str) -> list[str]:
     found: list[str] = []
-    body = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
+    body = "\n".join(line for line in lines_in(text) if not line.startswith("#"))
     for stanza in re.split(r"\n\s*\n", body):
         joined = re.sub(r"\n[ \t]+", " ", stanza)  # A folded line continues the one above.
         fields = {key.lower(): value.strip() for key, value in re.findall(r"^([\w-]+):(.*)$", joined, re.MULTILINE)}
@@ -312,6 +313,6 @@ def _logged(argv: list[str], log: Path) -> None:
         except subprocess.TimeoutExpired as exc:
             raise LabError(f"building the image did not end within {BUILD_TIMEOUT} s; see {log}") from exc
     if done.returncode != 0:
-        errors = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(("E:", "Err:", "mkfs"))]
+        errors = [line for line in lines_in(log.read_text(errors="replace")) if line.startswith(("E:", "Err:", "mkfs"))]
         reason = tools.tail("\n".join(errors) or log.read_text(errors="replace"), 3)
         raise LabError(f"building the image failed: {reason} (whole log: {log})")

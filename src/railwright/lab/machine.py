@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.lab import net, tapexec, tools
 from railwright.lab.image import Image, Progress
 from railwright.lab.recipe import KERNEL_ARGS
@@ -309,7 +310,7 @@ def snapshots(state: LabState, node: Node) -> set[str]:
     if not disk.exists():
         return set()
     listed = tools.run_tool(["qemu-img", "snapshot", "-U", "-l", str(disk)])
-    rows = [line.split() for line in listed.splitlines()]
+    rows = [line.split() for line in lines_in(listed)]
     return {row[1] for row in rows if len(row) > 2 and row[0].isdigit()}
 
 

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterable
 from pathlib import Path
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.lab import tools
 from railwright.lab.state import Hardware, LabPaths, LabState, Node, Rail
 from railwright.lab.tools import LabError
@@ -120,7 +121,7 @@ def tap_name(node: Node, number: int) -> str:
 
 def _namespaces() -> set[str]:
     listed = tools.run_tool(["ip", "netns", "list"])
-    return {line.split()[0] for line in listed.splitlines() if line.strip()}
+    return {line.split()[0] for line in lines_in(listed) if line.strip()}
 
 
 def ensure_bridges(state: LabState) -> None:

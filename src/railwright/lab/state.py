@@ -3,6 +3,7 @@
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import open_own
 from railwright import writing
 from railwright.lab.tools import LabError
+from railwright.ownership import state_directory
 
 
 def cache_root() -> Path:
@@ -22,7 +25,7 @@ def cache_root() -> Path:
 
 def default_state_dir() -> Path:
     """Machines, keys and the inventory of the default lab."""
-    return writing.xdg("XDG_STATE_HOME", ".local/state") / "railwright" / "lab"
+    return state_directory("lab")
 
 
 @dataclass(frozen=True)
@@ -59,14 +62,14 @@ class LabPaths:
     @property
     def tag(self) -> str:
         """A short name for this lab, for things that are global to the machine (namespaces)."""
-        return sha256(str(self.root).encode()).hexdigest()[:8]
+        return sha256(os.fsencode(self.root)).hexdigest()[:8]
 
 
 @contextmanager
 def locked(lock_file: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold an exclusive lock; a second caller waits or is told, instead of being left to guess."""
-    lock_file.parent.mkdir(parents=True, exist_ok=True)
-    with lock_file.open("a") as handle:
+    writing.make_directories(lock_file.parent, 0o700)
+    with os.fdopen(open_own(str(lock_file), os.O_RDWR), "a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
@@ -76,7 +79,7 @@ def locked(lock_file: Path, *, wait: bool = False) -> Iterator[None]:
 
 def write_atomic(path: Path, text: str, mode: int = 0o644) -> None:
     """As every file of the controller is written, with the directory that it lies in; readable by others, where nothing else is said."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    writing.make_directories(path.parent, 0o700)
     writing.write_atomic(path, text, mode)
 
 

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.exitcodes import CommandError
 
 
@@ -75,5 +76,5 @@ def run_tool(argv: Sequence[str], *, timeout: float = 120) -> str:
 
 def tail(text: str, lines: int = 5) -> str:
     """The last non-empty lines of some output, on one line, for an error message."""
-    kept = [line.strip() for line in text.splitlines() if line.strip()]
+    kept = [line.strip() for line in lines_in(text) if line.strip()]
     return " | ".join(kept[-lines:]) or "no output"

@@ -8,20 +8,24 @@ environment variables.
 
 import errno
 import hashlib
+import os
 import re
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPException
+from io import BufferedRandom
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib import request
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import is_own
 from railwright import __version__
 from railwright.report.text import size_text
+from railwright.writing import own_file
 
 CHUNK = 1 << 20
 GAIN = 1 << 20  # bytes after which a broken connection counts as the first one again
@@ -63,8 +67,9 @@ def _opener(begin: int) -> request.OpenerDirector:
     return opener
 
 
-def download(url: str, target: Path, limits: Limits, *, pinned: bool) -> tuple[Path, bool]:
-    """The finished part, and whether it was continued from an earlier one. ``pinned``: a digest tells afterwards whether it is right.
+def download(url: str, target: Path, limits: Limits, *, pinned: bool) -> tuple[BufferedRandom, bool]:
+    """Return the finished part, open (its ``name`` is its path), and whether an earlier part was continued. ``pinned``: a digest tells
+    afterwards whether it is right.
 
     Raises Refused and OSError; a part of a broken download stays.
     """
@@ -72,7 +77,7 @@ def download(url: str, target: Path, limits: Limits, *, pinned: bool) -> tuple[P
     continued, tries = False, 0
     with _alarm(limits.seconds):
         while True:
-            before = _kept(target)
+            before = _largest(target)[0]
             continued = continued or before > 0
             try:
                 return _attempt(url, target, limits, pinned=pinned), continued
@@ -86,7 +91,7 @@ def download(url: str, target: Path, limits: Limits, *, pinned: bool) -> tuple[P
                 if isinstance(error, OSError) and error.errno in LOCAL:
                     raise
                 text = str(getattr(error, "reason", None) or getattr(error, "strerror", None) or error) or type(error).__name__
-            now = _kept(target)
+            now = _largest(target)[0]
             tries = 1 if now >= before + GAIN else tries + 1
             pause = limits.pause * 2 ** (tries - 1)
             if time.monotonic() + pause >= deadline:
@@ -102,10 +107,16 @@ def _parts(target: Path) -> Iterator[Path]:
     return (path for path in target.parent.iterdir() if form.fullmatch(path.name))
 
 
-def _attempt(url: str, target: Path, limits: Limits, *, pinned: bool) -> Path:
+def _largest(target: Path) -> tuple[int, Path | None]:
+    """Size and path of the largest part that can be continued: others may plant files and links in a shared mirror."""
+    states = ((path.lstat(), path) for path in _parts(target))
+    return max(((state.st_size, path) for state, path in states if is_own(state)), default=(0, None))
+
+
+def _attempt(url: str, target: Path, limits: Limits, *, pinned: bool) -> BufferedRandom:
     """One connection. What is asked for begins one byte early: of a part that is whole already a server has nothing more to give."""
-    found = max(_parts(target), key=lambda path: path.stat().st_size, default=None)
-    begin = max(found.stat().st_size - 1, 0) if found is not None else 0
+    size, found = _largest(target)
+    begin = max(size - 1, 0)
     with _opener(begin).open(url, timeout=limits.silence) as answer:
         total, validator = _length(answer, begin), _validator(answer)
         if total is not None and total > limits.size:
@@ -120,22 +131,26 @@ def _attempt(url: str, target: Path, limits: Limits, *, pinned: bool) -> Path:
             drop_parts(target)
             raise ConnectionError("the file has changed meanwhile")
         drop_parts(target, but=part if begin else None)
-        _write(answer, part, begin, limits.size)
-        size = part.stat().st_size
-        if total is not None and size != total:
-            raise ConnectionError(f"the connection broke after {size_text(size)} of {size_text(total)}")
-    return part
+        with ExitStack() as stack:
+            stream = stack.enter_context(own_file(part))
+            size = _write(answer, stream, begin, limits.size)
+            if total is not None and size != total:
+                raise ConnectionError(f"the connection broke after {size_text(size)} of {size_text(total)}")
+            stack.pop_all()
+    return stream
 
 
-def _write(answer: Any, part: Path, begin: int, most: int) -> None:
-    with part.open("r+b" if begin else "xb") as stream:
-        stream.seek(begin)
-        at = begin
-        while chunk := answer.read1(CHUNK):
-            at += len(chunk)
-            if at > most:
-                raise Refused(f"it is longer than {size_text(most)}, which is what is allowed")
-            stream.write(chunk)
+def _write(answer: Any, stream: BufferedRandom, begin: int, most: int) -> int:
+    """The size at the end."""
+    if stream.seek(0, os.SEEK_END) < begin:
+        raise ConnectionError("the part that was to be continued was replaced")
+    at = stream.seek(begin)
+    while chunk := answer.read1(CHUNK):
+        at += len(chunk)
+        if at > most:
+            raise Refused(f"it is longer than {size_text(most)}, which is what is allowed")
+        stream.write(chunk)
+    return stream.seek(0, os.SEEK_END)
 
 
 def _length(answer: Any, begin: int) -> int | None:
@@ -155,10 +170,6 @@ def _validator(answer: Any) -> str:
     """What tells one version of a file from another (RFC 9110, 8.8); empty where the server has nothing that does."""
     tag = str(answer.headers.get("ETag") or "")
     return tag if tag and not tag.startswith("W/") else str(answer.headers.get("Last-Modified") or "")
-
-
-def _kept(target: Path) -> int:
-    return max((path.stat().st_size for path in _parts(target)), default=0)
 
 
 def _keeps(size: int) -> str:

@@ -11,12 +11,14 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BufferedRandom, BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import mirror_path
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.openpgp import extract
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 from railwright.artifact_rows import Row
 from railwright.exitcodes import CommandError, InputError
 from railwright.mirror.download import Limits, Refused, download, drop_parts
@@ -54,7 +56,7 @@ def fill(directory: Path, rows: Sequence[Row], limits: Limits | None = None) -> 
 def read_manifest(path: Path) -> dict[str, str]:
     """The sha256 by path. Raises InputError for a file that sha256sum did not write."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = lines_in(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except UnicodeDecodeError:
@@ -107,7 +109,7 @@ def _open_way(directory: Path, target: Path) -> None:
     """The directories above a file, none of which may be a link that leads elsewhere."""
     for above in (*reversed(target.relative_to(directory).parents[:-1]), target.relative_to(directory)):
         step = directory / above
-        if step.is_symlink() or (step.exists() and step.is_dir() == (step == target)):
+        if step.is_symlink() or (step.exists() and not (step.is_file() if step == target else step.is_dir())):
             raise Refused(f"{above} in the mirror is a link or no {'file' if step == target else 'directory'}: move it away")
     make_directories(target.parent)
 
@@ -115,7 +117,8 @@ def _open_way(directory: Path, target: Path) -> None:
 def _brought(directory: Path, path: str, row: Row, sums: dict[str, str], limits: Limits) -> Outcome:
     target, state, text = directory / path, KEPT, ""
     if target.exists():
-        wrong, sha256 = _judged(target, row, sums.get(path))
+        with target.open("rb") as stream:
+            wrong, sha256 = _judged(stream, row, sums.get(path))
         if wrong is not None:
             target.unlink()
             state, text = FETCHED, f"{wrong}, so it was fetched again; "
@@ -138,15 +141,19 @@ def _word(row: Row) -> str:
     return f"no sum is known: recorded in {MANIFEST}; nodes refuse it until the inventory pins it"
 
 
-def _judged(file: Path, row: Row, recorded: str | None) -> tuple[str | None, str]:
+def _judged(stream: BufferedReader | BufferedRandom, row: Row, recorded: str | None) -> tuple[str | None, str]:
     """What is wrong with a file, or None; and its sha256."""
-    with file.open("rb") as stream:
-        sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    stream.seek(0)
+    sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+    state = os.fstat(stream.fileno())
     if row.value is not None and row.pin == "sha256":
         return (None if sha256 == row.value else f"its sha256 was {sha256} and not {row.value}, which is pinned"), sha256
     if row.value is not None and row.pin == "fingerprint":
-        right = file.stat().st_size <= KEY_BYTES and extract(file.read_bytes(), row.value) is not None
+        stream.seek(0)
+        right = state.st_size <= KEY_BYTES and extract(stream.read(), row.value) is not None
         return (None if right else f"it held no key with the fingerprint {row.value}, which is pinned"), sha256
+    if recorded is None and state.st_uid not in (os.geteuid(), 0):
+        return f"it is another user's, and {MANIFEST} has no sum of it", sha256
     return (None if recorded in (None, sha256) else f"its sha256 was {sha256} and not {recorded}, as {MANIFEST} has it"), sha256
 
 
@@ -155,18 +162,24 @@ def _fetched(target: Path, row: Row, limits: Limits) -> str:
     pinned = row.value is not None and row.pin == "sha256"
     while True:
         part, continued = download(row.url, target, limits, pinned=pinned)
-        wrong, sha256 = _judged(part, row, None)
-        if wrong is None:
-            break
-        part.unlink()
+        with part:
+            wrong, sha256 = _judged(part, row, None)
+            if wrong is None:
+                publish(part, target)
+                return sha256
+        drop_parts(target)
         if not continued:
             raise Refused(f"{wrong}; it was removed")
-    part.chmod(usual_mode())
-    with part.open("rb") as stream:
-        os.fsync(stream.fileno())
-    part.replace(target)
+
+
+def publish(part: BufferedRandom, target: Path) -> None:
+    """Give the file that was written and judged its name. Raises Refused where another file has taken the part's name meanwhile."""
+    os.fchmod(part.fileno(), usual_mode())
+    os.fsync(part.fileno())
+    if not os.path.samestat(Path(part.name).lstat(), os.fstat(part.fileno())):
+        raise Refused(f"{part.name} was replaced by another user while it was written")
+    Path(part.name).replace(target)
     sync_directory(target.parent)
-    return sha256
 
 
 @contextmanager

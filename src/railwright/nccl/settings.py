@@ -13,6 +13,8 @@ from itertools import islice
 from pathlib import PurePath
 from typing import NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
+
 PROGRAM = re.compile(
     r"(?<![\w.-])(?:all_reduce|all_gather|reduce_scatter|alltoallv?|broadcast|reduce|gather|scatter|sendrecv|hypercube)_perf(?=[\s\"'\\]|$)")
 MOST_WORDS, LONGEST = 200, 8192  # of one command, and characters of its first line: none has more
@@ -105,7 +107,8 @@ def settings_of(text: str, grammar: Grammar) -> list[Setting]:
     """Every setting in the order of the text; of shell texts also nccl-tests' options, named -b, -e, -i and -c."""
     if grammar is Grammar.CONF:
         return list(_conf(text))
-    options = options_of([_without_comment(line) for line in text.splitlines()])
+    text = text.replace("\r\n", "\n")
+    options = options_of([_without_comment(line) for line in lines_in(text)])
     return sorted([*_shell(text), *(Setting(*option) for option in options)], key=lambda setting: setting.line)
 
 
@@ -167,7 +170,7 @@ _FALLBACK = re.compile(r"\$\{(?P<name>\w+):?-(?P<value>[^}]*)\}\Z")
 
 def _shell(text: str) -> Iterator[Setting]:
     waiting: str | None = None  # the name of a Kubernetes variable whose value is on the next line
-    for number, whole in enumerate(text.splitlines(), 1):
+    for number, whole in enumerate(lines_in(text), 1):
         line = _without_comment(whole)
         if waiting is not None:
             value = _YAML_VALUE.match(line)
@@ -181,7 +184,7 @@ def _shell(text: str) -> Iterator[Setting]:
             continue
         yield from _in_order(line, _of_line(number, line))
     if waiting is not None:
-        yield Setting(len(text.splitlines()), waiting, None)
+        yield Setting(len(lines_in(text)), waiting, None)
 
 
 def _in_order(line: str, found: Iterable[Setting]) -> list[Setting]:

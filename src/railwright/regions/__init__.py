@@ -8,8 +8,9 @@ gets the inventory of its own nodes and no other's, in memory. What it says is b
 import io
 import json
 import os
+import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.text impor
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils import saved_plan, scanned
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import WHOLE_CLUSTER, joined
+from ansible_collections.railwright.rdma.plugins.plugin_utils.draining import ASKED
 from railwright import __version__
 from railwright.events import Collector
 from railwright.exitcodes import InputError
@@ -29,7 +31,7 @@ from railwright.inventory import GROUP, Inventory, load_inventory
 from railwright.region_worker import JOB, Job
 from railwright.regions.answer import Region, Running
 from railwright.regions.inventory import exported, yaml_text
-from railwright.run import Stop
+from railwright.run import ALONE, BEFORE, Stop, part_of
 from railwright.scan.login import ByAnsible, ssh_words
 from railwright.scan.nodes import inventory_addresses
 
@@ -37,6 +39,7 @@ __all__ = ["Region", "Regions", "Running"]
 
 # What Ansible's own options of the command line say; a path would be another machine's.
 OPTIONS = ("ANSIBLE_REMOTE_USER", "ANSIBLE_FORKS", "ANSIBLE_VERBOSITY")
+PASSWORD = re.compile(r"ansible_([a-z0-9]+_)*(pass|password|passphrase|private_key)")
 # No question, no forwarding, no connection that outlives this one; to ssh the first word on a matter counts.
 PLAIN = ("-T", "-a", "-x", "-o", "BatchMode=yes", "-o", "ControlMaster=no", "-o", "ControlPath=none", "-o", "ClearAllForwardings=yes")
 
@@ -68,8 +71,18 @@ class Regions:
         """The same for every region."""
         return joined(inventory_addresses(self.inventory))
 
-    def of(self, nodes: Iterable[str]) -> list[Region]:
-        return list(regions_of(self._specs, nodes).values())
+    def of(self, nodes: Iterable[str], part: str = "") -> list[Region]:
+        """The regions whose workers carry out a part of a run on these nodes."""
+        return [region for region in regions_of(self._specs, nodes).values() if part not in ALONE or not self.asked_here(region)]
+
+    def _schedulers(self, region: Region) -> set[str]:
+        specs = [self._specs[name] for name in region.nodes]
+        return {str(spec["upgrade_scheduler_host"]) for spec in specs if spec["upgrade_scheduler"] != "none"}
+
+    def asked_here(self, region: Region) -> bool:
+        """Whether the controller asks their scheduler: not one that the worker has to ask, and none that is a node of theirs."""
+        asks = self._specs[region.nodes[0]]["region_asks_scheduler"]
+        return bool(not asks and self._schedulers(region) - {*self._members.get(region.name, ()), *region.nodes})
 
     @contextmanager
     def running(
@@ -94,35 +107,43 @@ class Regions:
 
     def job(self, region: Region, playbook: str, variables: Mapping[str, Any], passwords: Mapping[str, str]) -> bytes:
         """What the worker reads: the first line, and the transmit stream."""
-        files = {"inventory.yml": yaml_text(self._inventory(region)), "nodes": "\n".join(region.nodes) + "\n"}
+        part = part_of(playbook, variables)
+        asked = self._schedulers(region) if (part in ALONE or part in BEFORE) and not self.asked_here(region) else set()
+        reached = asked if part in ALONE else {*region.nodes, *asked}
+        typed = part not in ALONE  # -k and -K are for nodes
+        files = {"inventory.yml": yaml_text(self._inventory(region, reached)), "nodes": "\n".join(region.nodes) + "\n"}
         raw = self.inventory.raw[region.nodes[0]]
         own = exported({name: raw[name] for name in self.inventory.options if name in raw}) | dict(variables)  # -e lies over roles, too
         own.pop(scanned.VARIABLE, None)  # no scan of ours has reached these nodes
         if any(self._specs[name]["firewall_manage"] for name in region.nodes):
             own[WHOLE_CLUSTER] = self._cluster  # whom a firewall of ours lets in: not only the region
+        if ASKED in own:
+            own[ASKED] = {name: drain for name, drain in own[ASKED].items() if name in region.nodes}
         if saved_plan.VARIABLE in own:
             files |= {f"saved/{name}": text for name, text in scanned.kept_texts(Path(own[saved_plan.VARIABLE]), region.nodes)}
             own[saved_plan.VARIABLE] = str(JOB / "saved")
         stream = io.BytesIO()
         Transmitter(
             stream, private_data_dir=str(JOB), only_transmit_kwargs=True, project_dir=str(JOB), playbook=playbook,
-            inventory=[str(JOB / "inventory.yml")], limit=f"@{JOB}/nodes", extravars=own, passwords=dict(passwords),
+            inventory=[str(JOB / "inventory.yml")], limit=f"@{JOB}/nodes", extravars=own,
+            passwords=dict(passwords) if typed else {},
             envvars={name: os.environ[name] for name in OPTIONS if name in os.environ} | {
-                "ANSIBLE_ASK_PASS": str(given.password is not None), "ANSIBLE_BECOME_ASK_PASS": str(given.become_password is not None)},
+                "ANSIBLE_ASK_PASS": str(typed and given.password is not None),
+                "ANSIBLE_BECOME_ASK_PASS": str(typed and given.become_password is not None)},
             settings={"suppress_output_file": True, "pexpect_timeout": 0.5}, fact_cache_type="",
         ).run()  # fmt: skip
         head = Job(__version__, region.patience, len(stream.getvalue()), files)
         return json.dumps(head._asdict()).encode("ascii") + b"\n" + stream.getvalue()
 
-    def _inventory(self, region: Region) -> dict[str, Any]:
-        """All nodes of the region, whatever the limit: plays look at their like. And how the host of their scheduler is reached."""
+    def _inventory(self, region: Region, reached: Collection[str]) -> dict[str, Any]:
+        """All nodes of the region, whatever the limit: plays look at their peers; passwords of those that are ``reached``. And how the
+        host of their scheduler is reached, if this run asks it."""
         names = dict.fromkeys((*self._members.get(region.name, ()), *region.nodes))
-        hosts = {name: exported(self.inventory.raw[name]) for name in names}
+        hosts = {name: exported({key: value for key, value in self.inventory.raw[name].items()
+                                 if name in reached or PASSWORD.fullmatch(key) is None}) for name in names}  # fmt: skip
         groups: dict[str, Any] = {name: {"hosts": {host: {} for host in members if host in hosts}}
                                   for name, members in self.inventory.groups.items() if name not in ("all", "ungrouped")}  # fmt: skip
-        specs = [self._specs[name] for name in region.nodes]
-        asked = {str(spec["upgrade_scheduler_host"]) for spec in specs if spec["upgrade_scheduler"] != "none"} - hosts.keys()
-        for name in asked & set(self.inventory.groups["all"]):
+        for name in (set(reached) - hosts.keys()) & set(self.inventory.groups["all"]):
             hosts[name] = {key: value for key, value in exported(self.inventory.raw[name]).items() if key.startswith("ansible_")}
         # What a play does on the controller it does on the worker: below the job's own directory.
         hosts["localhost"] = {"ansible_connection": "local", "ansible_remote_tmp": str(JOB / "local"),

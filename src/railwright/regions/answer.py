@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ansible_runner.streaming import Processor
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import RailwrightError
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, read_json
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers import forms
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.form import DATA, Map, Misfit, fitted
 from railwright.events import Collector, HostOutcome, RunOutcome, is_ours
@@ -105,7 +105,7 @@ class Lines:
         return b""
 
     def _said(self) -> str:
-        lines = self._streams[self._errors].decode("utf-8", "replace").strip().splitlines()
+        lines = lines_in(self._streams[self._errors].decode("utf-8", "replace").strip())
         return f": {printable(lines[-1])[:300]}" if lines else ""
 
 

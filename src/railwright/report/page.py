@@ -54,8 +54,9 @@ def as_page(run: Run, cases: Sequence[Case], pictures: Sequence[Picture]) -> str
     return page.render(
         title=f"railwright {run.verb}", marks=MARKS, digest=b64encode(sha256(script.encode()).digest()).decode(),
         worst=min(worst.values(), key=ORDER.index, default="passed"), headline=_headline(worst),
-        facts=[f"{run.started} to {run.finished}", printable(run.inventory), f"limit {run.limit}" if run.limit else "all nodes",
-               f"exit code {run.exit_code}", f"railwright {run.railwright}", run.id],
+        facts=[printable(fact) for fact in (
+            f"{run.started} to {run.finished}", run.inventory, f"limit {run.limit}" if run.limit else "all nodes",
+            f"exit code {run.exit_code}", f"railwright {run.railwright}", run.id)],
         leaves=_leaves(run, worst, Counter(case.node for case in bad if case.result != "skipped")),
         used=[result for result in ORDER if result in worst.values()],
         counted=[(result, counted[result]) for result in ORDER if counted[result]], passed=len(cases) - len(bad),
@@ -136,7 +137,7 @@ def _tables(run: Run) -> list[dict[str, Any]]:
     if document is not None:
         found += [("Measurements behind the findings", search.EVIDENCE, search.evidence_rows(document)),
                   ("Rounds", search.ROUNDS, search.round_rows(document)), ("Slowest pairs", search.PAIRS, search.pair_rows(document))]
-    return [{"title": title, "head": head, "rows": [[_cell(cell) for cell in cells] for cells in table[:ROWS]]}
+    return [{"title": title, "head": [_cell(cell) for cell in head], "rows": [[_cell(cell) for cell in cells] for cells in table[:ROWS]]}
             for title, head, table in found if table]  # fmt: skip
 
 

@@ -15,6 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
+
 Settings = Mapping[str, tuple[str, ...]]  # keyword in small letters -> its values, a line each
 
 SECONDS = 60.0  # a Match exec may look something up
@@ -102,7 +104,7 @@ class SshConfig:
             said = "; ".join(done.stderr.decode("utf-8", "replace").split("\r\n" if b"\r\n" in done.stderr else "\n")).strip("; ")
             raise Unreadable(said[:300] or f"ssh -G ended {done.returncode}")
         found: dict[str, tuple[str, ...]] = {}
-        for line in done.stdout.decode("utf-8", "replace").splitlines():
+        for line in lines_in(done.stdout.decode("utf-8", "replace")):
             keyword, _blank, value = line.partition(" ")
             found[keyword.lower()] = (*found.get(keyword.lower(), ()), value)
         return found
@@ -135,7 +137,7 @@ def configuration_text(file: str | None) -> _Text:
 def _lines(path: Path, base: Path, depth: int) -> Iterator[tuple[str, str]]:
     """Keyword and value of each line of a file and of those that it includes. One that cannot be read is ssh's to complain about."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = lines_in(path.read_bytes().decode("utf-8", "replace"))
     except OSError:
         return
     for line in lines:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, mapping
 
 Block = Mapping[str, Any]  # a command -> what stands below it
 DEEPEST = 32  # spaces
@@ -16,7 +16,7 @@ def indented(text: str, comment: str) -> Block:
     """``comment``: what its lines begin with. Blanks within a command count as one; the same command twice is one."""
     found: dict[str, Any] = {}
     above: list[tuple[int, dict[str, Any]]] = [(-1, found)]
-    for line in text.splitlines():
+    for line in lines_in(text):
         words = " ".join(line.split())
         if not words or words.startswith(comment):
             continue

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import UnreadableText
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import list_or_empty
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in, list_or_empty
 from railwright.switch_check.commands import numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
 
@@ -49,7 +49,7 @@ def parse(text: str, _limit: int) -> list[str]:
     if text.count(PREFIX) == 1 and f"no {PREFIX}" in text:
         raise UnreadableText("it is cut off: it has no persistent prefix mode setting at its end")
     found, block = [], ""
-    for line in text.splitlines():
+    for line in lines_in(text):
         words = " ".join(line.split())
         if words == "exit" or (words.startswith("interface ") and INTERFACE.fullmatch(words) is None):
             block = ""

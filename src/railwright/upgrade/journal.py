@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
+from ansible_collections.railwright.rdma.plugins.module_utils.host.write import open_own
 from railwright.exitcodes import CommandError
 from railwright.inventories import Given, inventories
 from railwright.journal import SCHEMA, Lines, Record, begin, go_on
-from railwright.runs import runs_directory, site_name, site_path
+from railwright.ownership import state_directory
+from railwright.runs import site_name, site_path
 from railwright.writing import make_directories
 
 TRIES, TRY_SECONDS = 3, 0.05
@@ -33,7 +35,7 @@ class Busy(CommandError):
 
 
 def upgrades_directory() -> Path:
-    return runs_directory().parent / "upgrades"
+    return state_directory("upgrades")
 
 
 def lock_path(inventory: Given) -> Path:
@@ -60,7 +62,7 @@ def locked(inventory: Given, run: str) -> Iterator[None]:
     """Hold the lock while the block runs. Raises Busy in one line that names who has it."""
     make_directories(upgrades_directory(), 0o700)
     # Not inherited: an ssh that ansible-playbook leaves behind must not keep the lock of a controller that was killed.
-    descriptor = os.open(lock_path(inventory), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = open_own(str(lock_path(inventory)), os.O_RDWR)
     try:
         if not _got(descriptor):
             raise Busy(f"{inventories(inventory)} is being changed on this controller already, by {_said(descriptor)}")
@@ -160,7 +162,6 @@ class Journal(Lines):
 
 def create(run: str, head: Mapping[str, Any], clock: Clock = time.time) -> Journal:
     """A new journal. Raises FileExistsError when the run has one."""
-    make_directories(upgrades_directory(), 0o700)
     path = upgrades_directory() / run / "journal.jsonl"
     record = {"time": round(clock(), 3), "run": run, **head}
     descriptor = begin(path, record, "upgrade")
@@ -183,6 +184,7 @@ def newest(inventory: Given, verb: str = "upgrade") -> Path | None:
     wanted, directory = site_path(inventory), upgrades_directory()
     found = []
     for path in directory.glob("*/journal.jsonl"):
+        state_directory("upgrades", path.parent.name)
         head = _head(path)
         if head and head.get("verb", "upgrade") == verb and site_path(Path(str(head.get("inventory")))) == wanted:
             found.append((path.parent.name[:16], float(head.get("time", 0)), path))

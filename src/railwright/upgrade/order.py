@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.kubernetes import NOTE
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
 
 
 class Rules(NamedTuple):
@@ -95,16 +96,16 @@ class Site(NamedTuple):
 
 
 def site_of(specs: Mapping[str, Spec], members: int) -> Site:
-    """``members``: hosts of the whole group, which a share is of. The specs agree on what holds for all: lint has seen to it."""
-    first = next(iter(specs.values()))
+    """``members``: hosts of the whole group, which a share is of."""
     rules = Rules(
-        share_of(first["upgrade_max_unavailable"], members),
-        tuple(first["upgrade_canary"]),
+        min(share_of(spec["upgrade_max_unavailable"], members) for spec in specs.values()),
+        tuple(site_value(specs.values(), "upgrade_canary")),
         {name: spec["upgrade_failure_domain"] or "" for name, spec in specs.items()},
     )
     scheduled = any(spec["upgrade_scheduler"] != "none" for spec in specs.values())
     reboot_s = max(int(spec["reboot_timeout_s"]) for spec in specs.values())
-    return Site(rules, first["upgrade_gate"], scheduled, reboot_s, {name: _undrain(name, spec) for name, spec in specs.items()})
+    gate = site_value(specs.values(), "upgrade_gate")
+    return Site(rules, gate, scheduled, reboot_s, {name: _undrain(name, spec) for name, spec in specs.items()})
 
 
 def _undrain(name: str, spec: Spec) -> str:

@@ -354,6 +354,19 @@ def test_no_state_that_a_power_cut_or_a_hand_left_ends_the_agent(make: Callable[
                 Agent(node.host, Settings("observe", {}, 3, "")).due(node.t)
 
 
+def test_what_is_no_evidence_is_no_metric(make: Callable[[str], Node]) -> None:
+    """A message about a function that the node never had, and one of text alone."""
+    node = make("ib8")
+    node.log("NVRM: Xid (PCI:0000:99:00): 79, x")
+    node.minute()
+    assert "kernel_events_total{" not in (node.host.read(f"{TEXTFILE}/{status.METRICS}") or "")
+    node.tree.put("/cmd/dmesg", "[    0.000000] NVRM: Xid (PCI:0000:27:00): 79, x\n")
+    (node.tree.root / "dev/kmsg").unlink()
+    node.minute(61)
+    text = node.host.read(f"{TEXTFILE}/{status.METRICS}") or ""
+    assert ('event="xid"' in text, node.checks(node.minute())) == (False, [])
+
+
 def test_the_history_is_root_s_alone(make: Callable[[str], Node]) -> None:
     node = make("ib8")
     node.minute()

@@ -233,6 +233,11 @@ def test_nccls_traffic_class_may_set_ecn_bits_but_not_the_congestion_mark(tmp_pa
         assert states(tmp_path / "node", profile, BREAKS) == breaks
 
 
+def test_a_traffic_class_that_a_bundle_hides_is_unknown() -> None:
+    links = chain(QOS_PROFILES[0], {}, {"conf": {"variables": {"NCCL_IB_TC": "(hidden)"}}, "profile_d": {}}, None)
+    assert (links[0].state, links[0].found) == ("unknown", "its value is hidden")
+
+
 def test_shares_are_a_link_where_the_profile_has_them(tmp_path: Path) -> None:
     profile = QOS_PROFILES[0]._replace(ets=(20, 0, 0, 80, 0, 0, 0, 0))
     for write in WRITERS:

@@ -4,14 +4,17 @@
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from railwright import writing
+from railwright import journal, writing
 from railwright.init import files, write_inventory
 from railwright.lab import state
+from railwright.upgrade.journal import locked
 from railwright.writing import make_directories, write_atomic
 
 STRANGER = 4711
@@ -126,6 +129,31 @@ def test_a_new_inventory_has_the_mode_that_its_operator_wants(tmp_path: Path, um
     assert {path.stat().st_mode & 0o777 for path in written} == {mode}
 
 
+FULL_DISK = """
+import sys
+from pathlib import Path
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from railwright.writing import write_atomic
+path = sys.argv[1] + "/file"
+for write in (lambda: write_atomic(Path(path), "x" * 200_000), lambda: Host().write(path, "x" * 200_000),
+              lambda: Host().append(path, "x" * 200_000)):
+    try:
+        write()
+    except OSError as error:
+        print(f"{error.errno} {error.filename}: {error.strerror}")
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a file system of its own")
+def test_a_full_disk_names_the_file_and_what_to_do(tmp_path: Path) -> None:
+    script = 'mount -t tmpfs -o size=64k tmpfs "$1" && "$2" -c "$3" "$1"'
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path), sys.executable, FULL_DISK],
+                          capture_output=True, text=True, check=True, timeout=120)
+    why = f"28 {tmp_path}/file: No space left on device; free space on its file system: df -h {tmp_path}"
+    assert done.stdout.split("\n")[:2] == [why, why]
+    assert done.stdout.split("\n")[2].startswith(f"28 {tmp_path}/file: ")
+
+
 def test_a_failed_write_leaves_the_old_text_and_no_debris(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "file"
     write_atomic(target, "old")
@@ -197,3 +225,17 @@ def test_a_directory_and_a_socket_are_no_place_to_write(tmp_path: Path) -> None:
             with pytest.raises(OSError, match=r"Is a directory|No such device"):
                 write_atomic(tmp_path / name, "text")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["directory", "socket"]
+
+
+@pytest.mark.parametrize("way", ["go on", "lock of an upgrade", "lock of a lab"])
+def test_a_journal_and_a_lock_are_no_link(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim, trap = tmp_path / "victim", tmp_path / "trap"
+    victim.write_text("mine")
+    trap.symlink_to(victim)
+    monkeypatch.setattr("railwright.upgrade.journal.lock_path", lambda _inventory: trap)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    held = {"go on": lambda: journal.go_on(trap, 0), "lock of an upgrade": lambda: locked(tmp_path, "r1").__enter__(),
+            "lock of a lab": lambda: state.locked(trap).__enter__()}[way]  # fmt: skip
+    with pytest.raises(OSError, match="symbolic"):
+        held()
+    assert victim.read_text() == "mine"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import subprocess
 import tarfile
@@ -18,10 +19,10 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.secrets im
 from ansible_collections.railwright.rdma.plugins.module_utils.host import recording
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import FAILED, Result, TreeHost, recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.host.recording import RecordingHost
-from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import LOGIN, SHELLS, SHOW
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.nccl import LOGIN, SHELLS, SHOW, observe_nccl
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import passed
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec as wish
-from railwright.check import archive
+from railwright.check import archive, fit
 from railwright.exitcodes import InputError
 
 SPEC = wish().as_dict()
@@ -82,6 +83,69 @@ def test_no_planted_secret_leaves_the_node(tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(archive(bundle, "n1"))) as tar:
         whole = b"".join((tar.extractfile(member) or io.BytesIO()).read() for member in tar.getmembers() if member.isfile())
     assert [secret for _text, secret in PLANTED.values() if secret.encode() in whole] == []
+
+
+# Where other people's variables are set, and what is left there. Each value that may not leave is hunter2-….
+W = WORD % "v"
+SET = {
+    "/etc/systemd/system.conf.d/50-site.conf": (
+        (f"[Manager]\nDefaultEnvironment=\"DB_URL={W} x\" NCCL_IB_TC=106 'SITE={W}' \\\n  OTHER={W} NCCL_DEBUG=WARN\n"
+        f"ManagerEnvironment=A={W}\nSetCredential=db:{W}\n# DefaultEnvironment=OLD={W}\nDefaultLimitMEMLOCK=infinity\n"),
+        ["DB_URL=(hidden)", "NCCL_IB_TC=106", "SITE=(hidden)", "OTHER=(hidden)", "DefaultLimitMEMLOCK=infinity"]),
+    "/usr/lib/systemd/system.conf.d/10-image.conf": (f"[Manager]\nDefaultEnvironment=IMAGE={W}\n", ["IMAGE=(hidden)"]),
+    "/etc/nccl.conf": (
+        (f"NCCL_IB_TC=106\nSITE={W}\nsite={W}\nNCCL_SITE_TOKEN={W}\nNCCL_SITE={W}\n"
+        f"# old: SITE={W}\n# SITE={W}\nexport DB={W}\n{W}\nNCCL_DEBUG=WARN {W}\n"),
+        ["NCCL_IB_TC=106", "SITE=(hidden)", "NCCL_SITE_TOKEN=(hidden)", "NCCL_DEBUG=WARN"]),
+    "/opt/site/nccl.conf": (f"NCCL_IB_TC=41\nDB={W}\n", ["NCCL_IB_TC=41", "DB=(hidden)"]),
+    "/srv/jobs.env": (f"export DB={W}\nUCX_TLS=rc\n", ["DB=(hidden)", "UCX_TLS=rc"]),
+    "/etc/profile.d/site.sh": (
+        f'export NCCL_DEBUG=WARN SITE={W}\nexport NCCL_IB_TC=106; export DB={W}\nexport UCX_API_TOKEN={W}\nNCCL_NET="IB"\n',
+        ["NCCL_DEBUG=WARN", "NCCL_IB_TC=106", 'NCCL_NET="IB"']),
+    "/etc/security/pam_env.conf": (f"DB DEFAULT={W}\nNCCL_DEBUG DEFAULT=WARN\n", []),
+    "/etc/environment": (f'NCCL_IB_TC=106\nhttps_proxy=http://u:{W}@p\nDB="{W}"\n', ["NCCL_IB_TC=106"]),
+    "/etc/security/limits.d/site.conf": (f"{W} hard memlock 64\n* soft memlock unlimited\n@gpu - nofile 1\nroot - nofile 2\n",
+                                         ["* soft memlock unlimited", "@gpu - nofile 1", "root - nofile 2", "(hidden) hard memlock 64"]),
+    "/proc/net/unix": (f"Num Path\n1: 2 @/tmp/{W}\n2: 2 @/com/intel/lldpad\n", ["@/com/intel/lldpad"]),
+    "/proc/77/environ": (f"DB={W}\0NCCL_DEBUG=WARN\0NCCL_SITE_SECRET={W}\0", ["NCCL_DEBUG=WARN"]),
+    "/boot/grub/grub.cfg": (f"password_pbkdf2 root grub.pbkdf2.sha512.1.{W}\n linux /vmlinuz netroot=iscsi:u:{W}@10.0.0.1::3260 quiet\n",
+                            ["password_pbkdf2 root", "quiet"]),
+    "/etc/NetworkManager/system-connections/w.nmconnection": (f"[wifi-security]\npsk={W}\nwep-key0={W}\n[802-1x]\npassword={W}\n", []),
+    "/etc/netplan/w.yaml": (f'access-points:\n  x:\n    auth:\n      password: "{W}"\n', []),
+    "/etc/slurm/slurmdbd.conf": (f"StorageHost=db\nStoragePass={W}\n", ["StorageHost=db"]),
+    "/etc/apt/auth.conf.d/site.conf": (f"machine m login u password {W}\n", []),
+    "/etc/apt/apt.conf.d/proxy": (f'Acquire::http::Proxy "http://u:{W}@p:3128";\n', ["@p:3128"]),
+}
+
+
+@pytest.mark.parametrize("path", SET)
+def test_other_peoples_values_stay_and_ours_leave(path: str) -> None:
+    text, kept = SET[path]
+    entry = {"path": path, "kind": "file", "text": (fit_to_leave(path, text.encode()) or b"").decode()}
+    left = fit(entry)["text"]
+    assert W not in left
+    assert [part for part in kept if part not in left] == []
+    assert fit({**entry, "text": left})["text"] == left, "what is fit already stays as it is"
+
+
+def test_a_name_that_only_looks_like_ours_leaves_no_value() -> None:
+    """The node has no table of NCCL's variables: what it sends is in the controller's memory alone."""
+    for path in ("/etc/nccl.conf", "/proc/1/environ", f"/cmd/{recording_name(SHOW)}", f"/cmd/{recording_name((*LOGIN, *SHELLS[0][1]))}"):
+        left = fit({"path": path, "kind": "file", "text": f"NCCL_SITE_DB={W}\nNCCL_IB_TC=106\nUCX_SITE={W}\n"})["text"]
+        assert (W in left, "NCCL_SITE_DB=(hidden)" in left, "NCCL_IB_TC=106" in left) == (False, True, True)
+
+
+def test_facts_and_the_overview_hold_no_foreign_line_of_nccl_conf(tmp_path: Path) -> None:
+    tree = tmp_path / "node"
+    shutil.copytree(NODES / "doca8", tree, symlinks=True)
+    (tree / "etc/nccl.conf").write_text(f"NCCL_DEBUG=WARN\nSITE={W}\nNCCL_SITE_TOKEN={W}\n")
+    (tree / "etc/profile.d").mkdir()
+    (tree / "etc/profile.d/z.sh").write_text(f"export NCCL_DEBUG=WARN SITE={W}\nexport NCCL_IB_TC=1;x={W}\nexport UCX_API_KEY={W}\n")
+    (tree / "cmd" / recording_name(SHOW)).write_text("LANG=C\n")
+    host = TreeHost(str(tree))
+    found = judged_alone(host, "n1", SPEC)
+    assert W not in json.dumps([found, observe_nccl(host)])
+    assert "SITE=(hidden)" in found["overview"]["NCCL"]
 
 
 @pytest.mark.parametrize("text", [

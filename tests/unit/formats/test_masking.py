@@ -16,6 +16,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import Chang
 @pytest.mark.parametrize("name", [
     "password", "ansible_become_password", "HF_TOKEN", "accessToken", "client-secret", "WANDB_API_KEY", "apikey", "credentials", "psk",
     "net.ipv4.tcp_fastopen_key", "AWS_SECRET_ACCESS_KEY", "passphrase",
+    "wep-key0", "StoragePass", "AccountingStoragePass", "ansible_ssh_pass", "tokens",
 ])
 def test_names_of_secrets(name: str) -> None:
     assert secret_name(name)
@@ -23,7 +24,7 @@ def test_names_of_secrets(name: str) -> None:
 
 @pytest.mark.parametrize("name", [
     "key", "keys", "kernel.keys.maxkeys", "public_key", "rdma_stack_repository_key_url", "/etc/passwd", "TOKENIZERS_PARALLELISM",
-    "NCCL_DEBUG", "keyring", "", "mtu",
+    "NCCL_DEBUG", "keyring", "", "mtu", "pass", "bypass", "public_key1",
 ])
 def test_names_of_what_is_none(name: str) -> None:
     assert not secret_name(name)

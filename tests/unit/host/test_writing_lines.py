@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Lines that are appended, and files that are replaced without following a link."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -35,3 +36,26 @@ def test_a_link_is_followed_or_replaced(tmp_path: Path, *, follow: bool) -> None
     assert (victim.read_text(), link.is_symlink()) == (("new", True) if follow else ("kept", False))
     assert link.read_text() == "new"
     assert {path.name for path in tmp_path.iterdir()} == {"victim", "link"}
+
+
+@pytest.mark.parametrize("how", ["link", "second name", "pipe"])
+@pytest.mark.parametrize("writer", ["append", "lock", "spawn"])
+def test_nothing_is_written_into_a_file_that_somebody_planted(tmp_path: Path, writer: str, how: str) -> None:
+    victim, trap, host = tmp_path / "victim", tmp_path / "trap", Host()
+    victim.write_text("kept")
+    os.mkfifo(trap) if how == "pipe" else trap.symlink_to(victim) if how == "link" else trap.hardlink_to(victim)
+    call = {"append": lambda: host.append(str(trap), "one"), "lock": lambda: host.lock(str(trap)),
+            "spawn": lambda: host.spawn(["true"], str(trap))}[writer]  # fmt: skip
+    with pytest.raises(OSError, match=r"trap"):
+        call()
+    assert victim.read_text() == "kept"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a file of another user")
+def test_a_file_of_another_user_is_not_written(tmp_path: Path) -> None:
+    file = tmp_path / "log"
+    file.write_text("kept")
+    os.chown(file, 65534, 65534)
+    with pytest.raises(OSError, match="not a regular file of this user"):
+        Host().spawn(["true"], str(file))
+    assert file.read_text() == "kept"

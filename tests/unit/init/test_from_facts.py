@@ -14,6 +14,7 @@ from tests.lib.node_trees import NODES
 
 import railwright.cli.init as verb
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
+from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed
 from railwright.check import Host, hosts_of
 from railwright.cli.main import run
@@ -21,8 +22,9 @@ from railwright.events import HostOutcome
 from railwright.exitcodes import CommandError
 from railwright.init import write_inventory
 from railwright.init.from_facts import files_from_facts
-from railwright.inventory import load_inventory
-from railwright.lint import lint
+from railwright.inventory import Inventory, load_inventory
+from railwright.job_user import root_logins
+from railwright.lint import judge_with_specs, lint
 from railwright.lint_examples import left_examples
 
 NODE = Host("gpu1", None, "gpu1")
@@ -146,3 +148,21 @@ def test_what_is_refused_before_a_node_is_asked(
     (tmp_path / "hosts.yml").write_text("", encoding="utf-8")
     assert run(["init", str(tmp_path), "--from-facts", "gpu1"]) == 64
     assert "hosts.yml: exists and is not overwritten" in capsys.readouterr().err
+
+
+def test_a_login_as_root_is_told_what_bench_needs(tmp_path: Path) -> None:
+    """As written, nothing runs as root: lint names the one key, which stands in site.yml as a comment with its meaning."""
+    texts = files_from_facts({Host("root@gpu1", "root", "gpu1"): facts("doca8")}, None)
+    assert "ansible_user: root  # jobs never run as root: bench needs rdma_job_user (group_vars/all/site.yml)\n" in texts["hosts.yml"]
+    write_inventory(tmp_path, texts)
+    (finding,) = root_logins(*read(tmp_path))
+    assert (finding.key, finding.value, finding.severity) == ("ansible_user", "root", "warning")
+    site = tmp_path / "group_vars/all/site.yml"
+    assert "\n# rdma_job_user: mpi\n" in site.read_text()
+    site.write_text(site.read_text().replace("\n# rdma_job_user: mpi\n", "\nrdma_job_user: mpi\n"))
+    assert root_logins(*read(tmp_path)) == []
+
+
+def read(directory: Path) -> tuple[Inventory, dict[str, Spec]]:
+    inventory = load_inventory(directory)
+    return inventory, judge_with_specs(inventory)[1]

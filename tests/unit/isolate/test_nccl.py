@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests.launch import PURPOSES
 from ansible_collections.railwright.rdma.plugins.plugin_utils import perftest_round
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests import plan_jobs
+from railwright import job_user
 from railwright.cli.isolate import launcher_of
 from railwright.exitcodes import RunError
 from railwright.isolate.launching import Site
@@ -30,13 +31,13 @@ def member(name: str, *, gpus: int = 2, hca: str = "mlx5_1", **wishes: Any) -> M
         "user": "job", "directory": "/opt/nccl-tests", "libraries": [], "interface": None, "cuda": {"devices": devices, "error": None},
         "hostname": f"{name}.example", "nccl_conf": [], "net_plugins": [], "mpi": [
             {"kind": "openmpi5", "prefix": "/opt/mpi", "mpirun": "/opt/mpi/bin/mpirun"}], "slurm": {"srun": "/usr/bin/srun"},
-        "problems": [], "affinity": [{"gpu": "0000:01:00.0", "hca": "mlx5_1", "port": 1, "near": True}],
+        "needs_job": False, "problems": [], "affinity": [{"gpu": "0000:01:00.0", "hca": "mlx5_1", "port": 1, "near": True}],
         "ports": [], "ends": {"rail0": "mlx5_0:1", "rail1": f"{hca}:1"},
     }  # fmt: skip
     own = {
         "nccl_tests_launcher": "mpi", "nccl_tests_slurm_host": None, "nccl_tests_slurm_options": ["--partition=gpu"], "fabric": "roce",
         "nccl_tests_network": "promised", "nccl_tests_algorithm": None, "nccl_tests_environment": {}, "nccl_tests_ranks": "gpu",
-        "nccl_tests_purpose": PURPOSES[0].name, "lossless": [3], "why_not": None, **wishes,
+        "nccl_tests_purpose": PURPOSES[0].name, "lossless": [3], "why_not": None, "root": False, **wishes,
     }  # fmt: skip
     view = {"rails": [{"name": "rail0", "hca": "mlx5_0", "port": 1}, {"name": "rail1", "hca": hca, "port": 1}]}
     node: Any = SimpleNamespace(name=name)
@@ -194,7 +195,8 @@ def chosen(monkeypatch: pytest.MonkeyPatch, tool: str, *, cards: int = 8, **wish
         return SimpleNamespace(hosts=hosts)
 
     session: Any = SimpleNamespace(run=run)
-    judged: Any = SimpleNamespace(specs={name: name for name in members})
+    judged: Any = SimpleNamespace(specs={name: name for name in members}, inventory=None)
+    monkeypatch.setattr(job_user, "root_logins", lambda _inventory, _specs: [])
     sites = {name: Site(each.site.node, {**each.site.view, "facts": {"gpus": [{}] * cards}}) for name, each in members.items()}
     found, _launcher = launcher_of(session, judged, sites, tool, list(RAILS), "isolate-1", 8, resumed=False)
     assert all(item == ("nccl_tests_programs", {"nccl_tests_collectives": ["sendrecv", "broadcast"]}) for item in runs)

@@ -18,8 +18,9 @@ import yaml
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import find_artifact, located
 from railwright.artifact_rows import Row
 from railwright.exitcodes import CommandError, ExitCode, InputError
-from railwright.mirror.download import Limits
-from railwright.mirror.fill import FAILED, FETCHED, KEPT, LEFT_OUT, MANIFEST, Outcome, fill
+from railwright.mirror.download import Limits, Refused
+from railwright.mirror.fill import FAILED, FETCHED, KEPT, LEFT_OUT, MANIFEST, Outcome, fill, publish
+from railwright.writing import own_file
 from repo import ROOT
 from vendor_server import Vendor, own_certificate
 
@@ -210,6 +211,81 @@ def test_a_link_in_the_mirror_is_not_followed(vendor: Vendor, tmp_path: Path) ->
     (outcome,) = filled(tmp_path / "mirror", row(vendor))
     assert (outcome.state, outcome.text) == (FAILED, "vendor.example in the mirror is a link or no directory: move it away")
     assert files(tmp_path / "elsewhere") == []
+
+
+@pytest.fixture
+def planted(vendor: Vendor, tmp_path: Path) -> Path:
+    """A name that a part has: a run was cut off, so that it is known, as it is to everybody who can read the mirror."""
+    vendor.breaks = [900_000] + [0] * 10
+    filled(tmp_path / "mirror", row(vendor))
+    vendor.breaks, vendor.asked = [], []
+    (part,) = (tmp_path / "mirror/vendor.example/a").iterdir()
+    part.unlink()
+    return part
+
+
+@pytest.mark.parametrize("value", [SHA256, None], ids=["pinned", "unpinned"])
+@pytest.mark.parametrize("how", ["link", "second name", "dangling link", "pipe", "writable by others"])
+def test_nothing_is_written_through_what_was_planted_for_a_part(
+    vendor: Vendor, tmp_path: Path, planted: Path, how: str, value: str | None
+) -> None:
+    victim = tmp_path / "victim"
+    if how == "pipe":
+        os.mkfifo(planted)
+    elif how == "writable by others":
+        planted.write_bytes(CONTENT[:100])
+        planted.chmod(0o666)
+    elif how == "dangling link":
+        planted.symlink_to(victim)
+    else:
+        victim.write_text("precious\n" * 5)
+        victim.chmod(0o600)
+        planted.symlink_to(victim) if how == "link" else planted.hardlink_to(victim)
+    (outcome,) = filled(tmp_path / "mirror", row(vendor, value=value))
+    assert (outcome.state, vendor.asked) == (FETCHED, [("/a/file.bin", None)]), outcome.text
+    if how in ("link", "second name"):
+        assert (victim.read_text(), victim.stat().st_mode & 0o777, victim.stat().st_nlink) == ("precious\n" * 5, 0o600, 1)
+    assert victim.exists() == (how in ("link", "second name"))
+    assert files(tmp_path / "mirror") == [MANIFEST, "vendor.example/a/file.bin"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a file of another user")
+def test_a_part_of_another_user_is_made_anew(vendor: Vendor, tmp_path: Path, planted: Path) -> None:
+    planted.write_bytes(CONTENT[:1000])
+    os.chown(planted, 65534, 65534)
+    assert filled(tmp_path / "mirror", row(vendor, value=None))[0].state == FETCHED
+    assert vendor.asked == [("/a/file.bin", None)]
+    state = (tmp_path / "mirror/vendor.example/a/file.bin").stat()
+    assert (state.st_uid, state.st_mode & 0o777) == (0, 0o644)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: a file of another user")
+def test_a_file_of_another_user_that_no_sum_is_known_of_is_fetched_again(vendor: Vendor, tmp_path: Path) -> None:
+    file = tmp_path / "vendor.example/a/file.bin"
+    for name, value, state in (("pinned", SHA256, KEPT), ("recorded", None, KEPT), ("planted", None, FETCHED)):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(CONTENT)
+        os.chown(file, 65534, 65534)
+        if name == "planted":
+            (tmp_path / MANIFEST).unlink()
+        assert filled(tmp_path, row(vendor, value=value))[0].state == state, name
+    assert file.stat().st_uid == 0
+
+
+def test_a_pipe_in_place_of_a_file_is_named(vendor: Vendor, tmp_path: Path) -> None:
+    (tmp_path / "vendor.example/a").mkdir(parents=True)
+    os.mkfifo(tmp_path / "vendor.example/a/file.bin")
+    assert filled(tmp_path, row(vendor))[0].text == "vendor.example/a/file.bin in the mirror is a link or no file: move it away"
+
+
+def test_a_part_that_was_replaced_is_not_published(tmp_path: Path) -> None:
+    with own_file(tmp_path / "x.part") as part:
+        part.write(b"judged")
+        (tmp_path / "x.part").unlink()
+        (tmp_path / "x.part").write_bytes(b"another")
+        with pytest.raises(Refused, match="was replaced by another user while it was written"):
+            publish(part, tmp_path / "x")
+    assert not (tmp_path / "x").exists()
 
 
 def test_repositories_and_files_of_nodes_are_left_out(vendor: Vendor, tmp_path: Path) -> None:

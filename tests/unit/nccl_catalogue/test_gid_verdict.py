@@ -56,6 +56,13 @@ def test_a_number_in_the_file_is_judged_whoever_wrote_it(tree: MakeTree) -> None
     assert said(node, "mlx5_4")[0] == "unknown"
 
 
+@pytest.mark.parametrize("line", ["NCCL_IB_GID_INDEX=(hidden)", "NCCL_IB_ADDR_RANGE=(hidden)", "NCCL_IB_GID_INDEX=3 (hidden)"])
+def test_what_a_bundle_hides_is_not_judged(tree: MakeTree, line: str) -> None:
+    node = tree("doca8")
+    node.put("/etc/nccl.conf", f"{line}\n")
+    assert statuses(node) == {"unknown"}
+
+
 def test_different_indexes_and_one_number(tree: MakeTree) -> None:
     node = tree("erdma2")
     node.put("/etc/nccl.conf", "NCCL_IB_GID_INDEX=1\nNCCL_IB_HCA==erdma_0:1,erdma_1:1\n")  # PAI's preset

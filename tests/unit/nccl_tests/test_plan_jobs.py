@@ -435,3 +435,23 @@ def test_purpose_and_keys(keys: dict[str, Any], expected: tuple[int, ...]) -> No
     found = sizes_of(wishes(**keys), [H200], 8)
     assert tuple(found)[:6] == expected
     assert found.gpus == 8
+
+
+SLURM = {"srun": "/usr/bin/srun", "sinfo": None, "scancel": None}
+
+
+def test_where_logins_need_a_job_srun_starts_the_ranks() -> None:
+    """pam_slurm_adopt on one of the nodes is enough: mpirun logs into every one."""
+    nodes = (node("n1", slurm=SLURM), node("n2", needs_job=True))
+    plan = planned(*nodes)
+    assert (plan["kind"], plan["launcher"]) == ("slurm", "slurm")
+    said = "n2: pam_slurm_adopt refuses ssh logins of users without a job, so mpirun fails; set nccl_tests_launcher: slurm (srun)"
+    for refused in ((node("n1"), nodes[1]), tuple(item._replace(wishes={**item.wishes, "nccl_tests_launcher": "mpi"}) for item in nodes)):
+        assert plan_run(refused, RUN)["problems"] == [said]
+    assert planned(nodes[1])["kind"] == "local"
+
+
+def test_root_is_accepted_only_where_every_node_does() -> None:
+    nodes = pair(root=True)
+    assert planned(*nodes)["root"] is True
+    assert planned(nodes[0], node("n2"))["root"] is False

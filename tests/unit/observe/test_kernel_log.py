@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from tests.fixtures.node_tree import kmsg
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.kernel_log import RULES
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.health import judge_health
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import recording_name
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import kernel_log
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
@@ -148,6 +149,22 @@ def test_a_stamp_in_the_future_is_none(source: str, node: Make) -> None:
     assert [event["number"] for event in kernel_log.newer_log(tree.host, log)["events"]] == [79]
 
 
+def test_text_adds_nothing_to_records(node: Make) -> None:
+    """The journal answers in one minute and not in the next; dmesg's text then has a forged message."""
+    tree = node("")
+    (tree.root / "dev/kmsg").unlink()
+    row = {"_TRANSPORT": "kernel", "SYSLOG_FACILITY": "0", "MESSAGE": "Linux version 6.8.0", "_SOURCE_MONOTONIC_TIMESTAMP": "0"}
+    tree.put("/cmd/" + recording_name(kernel_log.JOURNAL), json.dumps(row) + "\n")
+    log = kernel_log.observe_log(tree.host)
+    tree.put("/cmd/" + recording_name(kernel_log.JOURNAL), "")
+    tree.put("/cmd/dmesg", XID.replace(":99:", ":27:"))
+    assert (log["source"], kernel_log.newer_log(tree.host, log)["events"]) == ("journal", [])
+    text = kernel_log.observe_log(tree.host)
+    tree.put("/dev/kmsg", kmsg("[    0.000000] Linux version 6.8.0\n"))
+    later = kernel_log.newer_log(tree.host, text)
+    assert (text["source"], len(text["events"]), later["source"], later["events"]) == ("dmesg", 1, "kmsg", [])
+
+
 def test_each_message_is_counted_once(node: Make) -> None:
     """By its number in the ring, because two messages may have one stamp."""
     tree = node(XID.replace(":99:", ":27:"))
@@ -160,8 +177,8 @@ def test_each_message_is_counted_once(node: Make) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.event)
 def test_a_process_s_name_is_too_short_for_a_message(rule: Any) -> None:
-    width = re._parser.parse(rule.pattern.pattern).getwidth()[0]  # type: ignore[attr-defined]
-    assert width > COMM
+    parser: Any = importlib.import_module("re._parser")  # the library's own, which has no public name
+    assert parser.parse(rule.pattern.pattern).getwidth()[0] > COMM
 
 
 def test_a_device_in_a_tree_is_not_read(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import io
 import json
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -17,23 +18,25 @@ from ansible.parsing.vault import VaultLib, VaultSecret
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils import saved_plan, scanned
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster_addresses import WHOLE_CLUSTER, cluster_addresses
-from railwright import __version__
+from ansible_collections.railwright.rdma.plugins.plugin_utils.draining import ASKED
+from railwright import __version__, run
 from railwright.cli import upgrade_run
 from railwright.cli.regional import places
-from railwright.events import RunOutcome
+from railwright.events import HostOutcome, RunOutcome
 from railwright.given import given
 from railwright.inventory import load_inventory
 from railwright.lint import judge_with_specs
 from railwright.region_worker import JOB, Job, read_job
 from railwright.regions import Region, Regions
 from railwright.regions.inventory import Unsafe
+from railwright.run import part_of
 
 SECRET, OTHER = VaultSecret(b"open sesame"), VaultSecret(b"never said")
 HOSTS = """
 all:
   hosts:
     bastion: {ansible_host: 192.0.2.1, ansible_user: jump}
-    slurm: {ansible_host: 192.0.2.2, token: of-slurm}
+    slurm: {ansible_host: 192.0.2.2, token: of-slurm, ansible_password: slurm-ssh, ansible_become_password: slurm-sudo}
   children:
     rack1: {hosts: {e1: {}, w1: {}}}
     rdma:
@@ -42,10 +45,12 @@ all:
       children:
         east:
           hosts:
-            e1: {token: of-e1, named: "{{ token }}-{{ inventory_hostname }}", closed: !vault VAULT, other: !vault OTHER,
+            e1: {token: of-e1, ansible_password: e1-ssh,
+                 named: "{{ token }}-{{ inventory_hostname }}",
+                 closed: !vault VAULT, other: !vault OTHER,
                  raw: !unsafe "a{{ 1 }}b",
                  ages: {1: one, two: 2}, since: 2026-11-28, odd: "\\u00e4\\u0007\\U0001F600\\"\\\\{", nothing: null, sure: true, half: 0.5}
-            e2: {token: of-e2}
+            e2: {token: of-e2, ansible_password: e2-ssh}
           vars: {rdma_region: east, rdma_region_worker: bastion}
         west:
           hosts: {w1: {token: of-w1}}
@@ -73,10 +78,10 @@ def password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(given, "password", "of-ssh")  # of -k: of nodes, not of the worker
 
 
-def sent(regions: Regions, nodes: list[str], **variables: Any) -> tuple[Region, Any, dict[str, Any], bytes]:
+def sent(regions: Regions, nodes: list[str], playbook: str = "drift", **variables: Any) -> tuple[Region, Any, dict[str, Any], bytes]:
     """(the region, the job's first line, ansible-runner's arguments, all of it)"""
     (region,) = regions.of(nodes)
-    data = regions.job(region, "railwright.rdma.drift", variables, {"^SSH password: $": "of-ssh"})
+    data = regions.job(region, f"railwright.rdma.{playbook}", variables, {"^SSH password: $": "of-ssh"})
     stream = io.BytesIO(data)
     job = read_job(stream.readline())
     lines = stream.read().splitlines()
@@ -95,20 +100,89 @@ def test_nodes_go_to_the_regions_that_they_are_in(regions: Regions) -> None:
         ("east", "bastion", ("e1", "e2")), ("west", "bastion", ("w1",))]
 
 
-def test_a_worker_gets_its_own_nodes_and_where_their_scheduler_is_asked(regions: Regions) -> None:
-    _region, job, arguments, data = sent(regions, ["e1"], rdma_run_id="r1")
-    inventory = read(job)
-    assert set(inventory["hosts"]) == {"e1", "e2", "slurm", "localhost"}, "all of the region: plays look at their like"
-    assert job.files["nodes"] == "e1\n"
-    assert {name: set(group["hosts"]) for name, group in inventory["children"].items()} == {
-        "rdma": {"e1", "e2"}, "east": {"e1", "e2"}, "rack1": {"e1"}}
-    assert b"of-w1" not in data
-    assert b"of-h1" not in data
-    assert b"of-slurm" not in data, "how it is reached, and no more"
-    assert b"jump" not in data
-    assert (arguments["extravars"], arguments["limit"]) == ({"rdma_run_id": "r1"}, f"@{JOB}/nodes")
-    assert arguments["passwords"] == {"^SSH password: $": "of-ssh"}
-    assert (arguments["envvars"]["ANSIBLE_ASK_PASS"], arguments["envvars"]["ANSIBLE_BECOME_ASK_PASS"]) == ("True", "False")
+def test_a_worker_gets_its_own_nodes_and_nobody_elses(regions: Regions) -> None:
+    for playbook in ("plan", "drift", "apply"):
+        _region, job, arguments, data = sent(regions, ["e1"], playbook, rdma_run_id="r1")
+        inventory = read(job)
+        assert set(inventory["hosts"]) == {"e1", "e2", "localhost"}, "all of the region: plays look at their peers"
+        assert job.files["nodes"] == "e1\n"
+        assert {name: set(group["hosts"]) for name, group in inventory["children"].items()} == {
+            "rdma": {"e1", "e2"}, "east": {"e1", "e2"}, "rack1": {"e1"}}
+        for foreign in (b"of-w1", b"of-h1", b"of-slurm", b"jump", b"slurm-ssh", b"slurm-sudo"):
+            assert foreign not in data
+        assert (arguments["extravars"], arguments["limit"]) == ({"rdma_run_id": "r1"}, f"@{JOB}/nodes")
+        assert arguments["passwords"] == {"^SSH password: $": "of-ssh"}
+        assert (arguments["envvars"]["ANSIBLE_ASK_PASS"], arguments["envvars"]["ANSIBLE_BECOME_ASK_PASS"]) == ("True", "False")
+
+
+def test_of_nodes_beyond_the_limit_a_worker_gets_no_password(regions: Regions) -> None:
+    for nodes, own in ((["e1"], {"e1": "e1-ssh"}), (["e1", "e2"], {"e1": "e1-ssh", "e2": "e2-ssh"})):
+        hosts = read(sent(regions, nodes)[1])["hosts"]
+        assert {name: value["ansible_password"] for name, value in hosts.items() if "ansible_password" in value} == own
+        assert "token" in hosts["e2"], "templates may need it"
+
+
+STEPS = ("scheduler", "drain", "drained", "undrain", "hold", "change", "validate", "gate")
+ASKING = [*((playbook, "") for playbook in ("scheduler_state", "isolate_drain", "watch_open", "upgrade_preflight")),
+          *(("upgrade_step", step) for step in STEPS)]  # fmt: skip
+
+
+@pytest.mark.parametrize(("playbook", "step"), ASKING)
+def test_a_scheduler_that_only_the_worker_reaches(regions: Regions, monkeypatch: pytest.MonkeyPatch, playbook: str, step: str) -> None:
+    """Its host's credentials go along for what asks it, and for nothing else; and no node's where no node is reached."""
+    monkeypatch.setattr(regions, "_specs", {name: Told(spec) for name, spec in regions._specs.items()})
+    alone = playbook not in ("upgrade_preflight", "upgrade_step") or step in STEPS[:4]
+    _region, job, arguments, data = sent(regions, ["e1"], playbook, rdma_upgrade_step=step)
+    hosts = read(job)["hosts"]
+    assert {key for key in hosts["slurm"] if not key.startswith("ansible_")} == set()
+    assert (hosts["slurm"]["ansible_password"], hosts["slurm"]["ansible_become_password"]) == ("slurm-ssh", "slurm-sudo")
+    assert (b"e1-ssh" in data, arguments["passwords"] != {}) == (not alone, not alone)
+    assert arguments["envvars"]["ANSIBLE_ASK_PASS"] == str(not alone)
+    assert [region.name for region in regions.of(["e1"], part_of(playbook, {"rdma_upgrade_step": step}))] == ["east"]
+    for other in (("plan", ""), ("drift", ""), ("upgrade_step", "lease"), ("upgrade_step", "release"), ("validate", "")):
+        assert b"slurm-s" not in sent(regions, ["e1"], other[0], rdma_upgrade_step=other[1])[-1]
+
+
+@pytest.mark.parametrize(("playbook", "step"), ASKING)
+def test_else_the_controller_asks(regions: Regions, monkeypatch: pytest.MonkeyPatch, playbook: str, step: str) -> None:
+    """What only the scheduler is asked for is run here; what begins with a question is told the answer."""
+    runs: list[tuple[str, str, dict[str, Any], list[str]]] = []
+    drain = {"state": "drained", "closed": True, "empty": True, "done": True}
+
+    def here(name: str, *words: Any) -> RunOutcome:
+        _inventory, _limit, variables, _collector, nodes, _stop = words
+        runs.append(("controller", name, variables, list(nodes)))
+        return RunOutcome({node: HostOutcome(node, drain=drain if node != "w1" else None) for node in nodes}, finished=True)
+
+    @contextmanager
+    def running(chosen: list[Region], name: str, variables: dict[str, Any], *_others: Any) -> Iterator[list[Any]]:
+        runs.extend((region.name, name, yaml.safe_load(regions.job(region, name, variables, {}).split(b"\n")[1])["kwargs"]["extravars"],
+                     list(region.nodes)) for region in chosen)  # fmt: skip
+        assert all(b"slurm-s" not in regions.job(region, name, variables, {}) for region in chosen)
+        yield []
+
+    monkeypatch.setattr(run, "_run_here", here)
+    monkeypatch.setattr(regions, "running", running)
+    nodes = ["e1", "w1", "h1"]
+    run.run_playbook(playbook, regions.inventory.path, None, {"rdma_upgrade_step": step}, nodes=nodes, regions=regions)
+    if playbook not in ("upgrade_preflight", "upgrade_step") or step in STEPS[:4]:
+        assert [(place, name, of) for place, name, _variables, of in runs] == [("controller", playbook, nodes)]
+        return
+    (first, question, asked, of), *others = runs
+    assert (first, question, asked["rdma_upgrade_step"], of) == (
+        "controller", "upgrade_step", "scheduler" if playbook == "upgrade_preflight" else "drained", ["e1", "w1"])
+    told = {place: variables.get(ASKED) for place, _name, variables, _of in others}
+    assert told == {"east": {"e1": drain}, "west": {"w1": None}, "controller": {"e1": drain, "w1": None}}
+
+
+class Told:
+    """A Spec of a region whose worker asks the scheduler."""
+
+    def __init__(self, spec: Any) -> None:
+        self._spec = spec
+
+    def __getitem__(self, key: str) -> Any:
+        return True if key == "region_asks_scheduler" else self._spec[key]
 
 
 def test_the_worker_is_reached_by_a_key_whatever_password_its_nodes_have(regions: Regions) -> None:

@@ -82,6 +82,15 @@ def test_drift_has_its_history_the_newest_first() -> None:
     assert "Drift by area over time Run limits network qos 2026-01-03T12:00:00+00:00 1 0 1 2026-01-02T12:00:00+00:00 0 0 1" in text
 
 
+def test_the_heads_of_a_table_are_printable() -> None:
+    one = drifted()
+    one.nodes["gpu001"]["findings"][0]["area"] = "a\u202e\x1b[31m\x00b"
+    save_run(one)
+    page = as_page(one, cases_of(one), [])
+    assert "Drift by area over time" in page
+    assert not set("\u202e\x1b\x00") & set(page)
+
+
 def test_the_verb_writes_the_page_of_one_inventory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for at, site in (("20260101T120000Z", "a"), ("20260102T120000Z", "b")):
         one = run("validate", {"gpu001": {"status": "ok"}}, at)

@@ -33,6 +33,15 @@ def test_the_first_host_of_a_scheduler_asks_for_all_of_it() -> None:
     assert draining.members(given, list(hosts), "c") == {"c": "c", "e": "e"}
 
 
+def test_a_host_with_other_commands_asks_for_itself() -> None:
+    """The leader's commands are run for all that it asks for."""
+    own = {"upgrade_scheduler": "command", "upgrade_drain_command": ["/bin/drain", "{node}"]}
+    hosts = {"a": {**own, "upgrade_drain_command": ["/bin/true", "{node}"]}, "b": own, "c": own}
+    given = variables(hosts)
+    assert [draining.leader_of(given, list(hosts), host) for host in hosts] == ["a", "b", "b"]
+    assert draining.members(given, list(hosts), "a") == {"a": "a"}
+
+
 def test_a_follower_reads_no_more_than_its_leader() -> None:
     """All variables of 400 hosts, read by each of 400 hosts, would take minutes."""
     read: list[str] = []

@@ -3,7 +3,10 @@
 
 from typing import Any
 
+import pytest
+
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec, validate_site
 
 
@@ -29,6 +32,13 @@ def short(findings: list[Finding]) -> list[tuple[str | None, str, str]]:
 def test_hosts_that_go_together() -> None:
     assert validate_site({f"n{number}": host(number, count=8) for number in range(1, 5)}) == []
     assert validate_site({}) == []
+
+
+def test_of_a_site_wide_number_the_strictest_counts() -> None:
+    specs = [host(1, rdma_drain_most=100000, rdma_drain_share=1), host(2), host(3)]
+    assert (site_value(specs, "drain_most"), site_value(specs, "drain_share"), site_value(specs, "leaves")) == (4, 0.05, [])
+    with pytest.raises(ValueError, match="upgrade_gate must be the same on all hosts"):
+        site_value([host(1, upgrade_gate="none"), host(2)], "upgrade_gate")
 
 
 def test_pci_addresses_repeat_in_every_node() -> None:

@@ -99,9 +99,9 @@ class Host:
 def test_a_node_logs_into_each_peer_where_it_has_the_meshs_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(node, "account", lambda name: node.Account(name, 1000, 1000, "/home/mpi"))
     header = "# Managed by railwright (railwright.rdma): the next apply overwrites changes made here.\n"
-    found = node.try_logins(Host(header), "mpi", ["n2", "n3"])
+    found = node.try_logins(Host(header), "mpi", ["n2", "n3"], False)
     assert found == {"configured": True, "user": "mpi", "logins": {"n2": "mpi@n2: Permission denied", "n3": None}}
-    assert node.try_logins(Host("Host *\n"), "nobody-here", ["n2"])["configured"] is False
+    assert node.try_logins(Host("Host *\n"), "nobody-here", ["n2"], False)["configured"] is False
 
 
 def test_a_node_that_leaves_the_mesh_is_not_asked() -> None:

@@ -7,6 +7,7 @@ takes seconds, so it is listed only when it is older than the module, or when th
 
 from typing import List, Optional, Tuple
 
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.stack import FOREIGN_PATH
 from ...types import AT_BOOT, MODULE, Change, Identity, Subject, run
@@ -39,7 +40,7 @@ def with_foreign(host: Host, identity: Identity, module: str) -> Optional[str]:
     image = image_of(host, identity)
     if image is None:
         return None
-    paths = [line.split()[-1] for line in listing(host, identity, image).splitlines() if "/%s.ko" % module in line]
+    paths = [line.split()[-1] for line in lines_in(listing(host, identity, image)) if "/%s.ko" % module in line]
     return image if any(FOREIGN_PATH.search(path) for path in paths) else None
 
 

@@ -10,6 +10,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.drivers import Wanted, driver_fits, minimum_driver
+from ...formats.outside import lines_in
 from ...formats.versions import direction, without_epoch
 from ...host.host import Host
 from ...observe.gpu_driver import driver_on_disk, loaded_driver
@@ -104,7 +105,7 @@ def candidates(host: Host, manager: str, names: Sequence[str]) -> Dict[str, str]
     if manager == "apt":
         found = {name: version for name, version in _APT.findall(out) if version != "(none)"}
     elif manager == "zypper":
-        rows = [[cell.strip() for cell in line.split("|")] for line in out.splitlines()]
+        rows = [[cell.strip() for cell in line.split("|")] for line in lines_in(out)]
         found = {row[2]: row[4] for row in rows if len(row) == 6}
     else:
         found = {name: without_epoch(version) for name, version in _RPM.findall(out)}  # our query of what is installed leaves it out

@@ -9,6 +9,7 @@ away what others set at run time only.
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...formats import sysfs_values
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...rules.packet_filter import OPEN
 from ...types import Change, Op, run
@@ -51,13 +52,13 @@ def observe(host: Host, openings: Sequence[Opening]) -> FirewalldState:
 
 
 def _ask(host: Host, options: Tuple[str, ...]) -> List[str]:
-    return host.run((COMMAND,) + options, SECONDS).out.splitlines()
+    return lines_in(host.run((COMMAND,) + options, SECONDS).out)
 
 
 def recorded(record: FileState) -> List[Rule]:
     if record.text is None or not is_ours(record.text):
         return []
-    found = [text.partition("\t") for text in record.text.splitlines() if "\t" in text and not text.startswith("#")]
+    found = [text.partition("\t") for text in lines_in(record.text) if "\t" in text and not text.startswith("#")]
     return [(zone, rule) for zone, _tab, rule in found if sysfs_values.is_name(zone)]
 
 

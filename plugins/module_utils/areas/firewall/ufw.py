@@ -8,6 +8,7 @@ import ipaddress
 import re
 from typing import Any, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.nftables import COMMENT
 from ...rules.packet_filter import OPEN
@@ -30,8 +31,8 @@ class UfwState(NamedTuple):
 
 
 def observe(host: Host, _openings: Sequence[Opening]) -> UfwState:
-    found = [entry for path in FILES for text in (host.read(path) or "").splitlines() for entry in [entry_of(text)] if entry is not None]
-    ipv6 = not any(text.strip().lower() == "ipv6=no" for text in (host.read(SETTINGS) or "").splitlines())
+    found = [entry for path in FILES for text in lines_in(host.read(path) or "") for entry in [entry_of(text)] if entry is not None]
+    ipv6 = not any(text.strip().lower() == "ipv6=no" for text in lines_in(host.read(SETTINGS) or ""))
     return UfwState(tuple(found), ipv6)
 
 

@@ -9,6 +9,7 @@ configuration: a later file may undo what ours says. Whether the running kernel 
 import re
 from typing import List, NamedTuple, Optional, Tuple
 
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.pci import TABLES, command_line
 from ...types import AT_BOOT, Change, Op, Problem, remove_file, run, write_file
@@ -84,7 +85,7 @@ def ours(state: State) -> Tuple[str, ...]:
     """What our own file says that we added."""
     text = state.file.text or ""
     if state.loader == "grubby":
-        return tuple(word for line in text.splitlines() if not line.startswith("#") for word in line.split())
+        return tuple(word for line in lines_in(text) if not line.startswith("#") for word in line.split())
     found = _GRUB_LINE.search(text)
     return tuple(found.group(1).split()) if found is not None else ()
 

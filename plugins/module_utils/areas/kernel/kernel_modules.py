@@ -9,6 +9,7 @@ written, what is loaded is not judged (see ``notes``).
 from typing import List, NamedTuple, Optional, Tuple
 
 from ...catalogue.inbox import package_of_module
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.modules import available_modules, module_index, running_modules
 from ...spec.model import Spec
@@ -135,7 +136,7 @@ def barred_modules(host: Host, wanted: List[str]) -> List[Tuple[str, str]]:
     """``blacklist NAME`` (systemd-modules-load obeys it) and ``install NAME /bin/false`` lines for wanted modules."""
     found: List[Tuple[str, str]] = []
     for path in later_files(host, MODPROBE, ""):
-        for line in (host.read(path) or "").splitlines():
+        for line in lines_in(host.read(path) or ""):
             words = line.split()
             never = words[:1] == ["install"] and words[-1] in ("/bin/false", "/bin/true", "/usr/bin/false", "/usr/bin/true")
             if len(words) > 1 and canonical(words[1]) in wanted and (words[0] == "blacklist" or never):

@@ -12,6 +12,7 @@ without a word about it.
 import ipaddress
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from ...formats.masking import HIDDEN
 from ...host.host import Host
 from ...observe.devices import CLASS_INFINIBAND
 from ...observe.hca import observe_gids
@@ -191,6 +192,9 @@ def _judge_port(
     expected = "RoCE v2 GID with %s" % (port.address.partition("/")[0] if port.address is not None else "an address")
     gids = (port_facts(facts, port.hca, port.port) or {}).get("gids")
     number = as_int(variables.get(GID_INDEX))
+    hidden = sorted(name for name, value in variables.items() if name.startswith("NCCL_IB_") and HIDDEN in value)
+    if hidden:
+        return unreadable(CHECK, where, expected, "%s, which is hidden," % hidden[0])
     if number is not None and number >= 0:
         if gids is None:
             return unreadable(CHECK, where, expected, "the GID table")

@@ -8,7 +8,7 @@ for ``key=value`` properties, never for text that is meant for people.
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ...formats.outside import is_address, is_digits, json_value, rows, whole
+from ...formats.outside import is_address, is_digits, json_value, lines_in, rows, whole
 from ...formats.sysfs_values import integer
 from ...host.host import Host
 from ...observe.nics import interface_rows
@@ -48,7 +48,7 @@ def observe_units(host: Host, names: Sequence[str]) -> Dict[str, UnitState]:
     out = host.run(("systemctl", "show", "--property=Id,LoadState,ActiveState,UnitFileState") + tuple(names)).out
     units: Dict[str, UnitState] = {}
     for name, block in zip(names, out.strip().split("\n\n")):
-        values = dict(line.partition("=")[::2] for line in block.splitlines())
+        values = dict(line.partition("=")[::2] for line in lines_in(block))
         units[name] = UnitState(values.get("LoadState", ""), values.get("ActiveState", ""), values.get("UnitFileState", ""))
     return units
 
@@ -143,4 +143,4 @@ def _below(host: Host, directory: str, suffix: str) -> List[FileState]:
 
 
 def _assignments(text: Optional[str]) -> Dict[str, str]:
-    return dict(line.partition("=")[::2] for line in (text or "").splitlines() if "=" in line and not line.startswith("#"))
+    return dict(line.partition("=")[::2] for line in lines_in(text or "") if "=" in line and not line.startswith("#"))

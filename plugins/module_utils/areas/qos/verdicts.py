@@ -12,6 +12,7 @@ settings file, unit and runtime must be one.
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.qos import QosProfile, dscp_of, site_profile
+from ...formats.masking import HIDDEN
 from ...observe.qos import SOFTWARE, WITHOUT_DCB
 from ...rules.comparisons import Inspection, VerdictSubject, unreadable, verdict
 from ...rules.path_mtu import as_int
@@ -146,6 +147,8 @@ def _nccl(profile: QosProfile, nccl: Optional[Mapping[str, Any]]) -> Link:
     values = [(place, str(variables[VARIABLE])) for place, variables in places.items() if VARIABLE in variables]
     if not values:
         return Link(VARIABLE, BREAKS, expected, "not set in any file of NCCL's, so that it sends with class 0")
+    if any(HIDDEN in text for _place, text in values):
+        return Link(VARIABLE, UNKNOWN, expected, "its value is hidden")
     wrong = ["%s=%s in %s" % (VARIABLE, text, place) for place, text in values if not marks(profile, as_int(text))]
     return Link(VARIABLE, BREAKS if wrong else HOLDS, expected, ", ".join(wrong) or "%s=%s" % (VARIABLE, values[0][1]))
 

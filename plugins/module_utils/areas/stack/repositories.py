@@ -14,6 +14,7 @@ from ...catalogue.libnccl import nccl_packages
 from ...catalogue.repositories import Repository, erdma_problem, repositories_of
 from ...catalogue.stacks import stack_problem, vendor_stack
 from ...formats.openpgp import extract, fingerprints
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.package_locks import lock_holder
 from ...observe.packages import (
@@ -266,7 +267,7 @@ def _plan_locks(desired: Desired, observed: Observed) -> List[Change]:
     content = without_ours(observed.locks) + ("\n".join([LOCK_BEGIN] + lines + [LOCK_END, ""]) if lines else "")
     if content == observed.locks:
         return []
-    before = observed.locks.split(LOCK_BEGIN + "\n", 1)[-1].split(LOCK_END, maxsplit=1)[0].splitlines()
+    before = lines_in(observed.locks.split(LOCK_BEGIN + "\n", 1)[-1].split(LOCK_END, maxsplit=1)[0])
     whys = [why for (_name, why, _source), rows in zip(HOLDS, (observed.kernels, desired.cuda, desired.nccl)) if rows]
     return [Change(NAME, "version locks in " + path, before if LOCK_BEGIN in observed.locks else None, lines or None, "none",
                    "; ".join(whys) or "nothing is held any more", "LSR (versionlock)", (write_file(path, content),), when=AT_BOOT)]

@@ -10,6 +10,7 @@ import re
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from ...catalogue.repositories import Repository
+from ...formats.outside import lines_in
 from ..common.files import HEADER
 
 PREFIX = "railwright-"
@@ -102,7 +103,7 @@ def dnf_locks(held: Sequence[Held]) -> List[str]:
 def urls_in(path: str, text: str) -> List[str]:
     """The URLs of repositories that a file of apt or dnf defines and does not switch off."""
     if not path.endswith((".repo", ".sources")):
-        rows = [line.split() for line in text.splitlines() if line.startswith("deb ")]
+        rows = [line.split() for line in lines_in(text) if line.startswith("deb ")]
         return [word for row in rows for word in row if "://" in word or word.startswith("file:/")]
     dnf = path.endswith(".repo")
     found: List[str] = []
@@ -114,7 +115,7 @@ def urls_in(path: str, text: str) -> List[str]:
 
 
 def _pairs(text: str, joint: str) -> Dict[str, str]:
-    rows: List[Tuple[str, str, str]] = [line.partition(joint) for line in text.splitlines() if joint in line and not line.startswith("#")]
+    rows: List[Tuple[str, str, str]] = [line.partition(joint) for line in lines_in(text) if joint in line and not line.startswith("#")]
     return {name.strip().lower(): value.strip() for name, _joint, value in rows}
 
 

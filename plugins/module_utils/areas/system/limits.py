@@ -12,8 +12,9 @@ services: select(2) cannot handle more, and a service that can raises it itself.
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...formats import sysfs_values
-from ...formats.outside import is_digits
+from ...formats.outside import is_digits, lines_in
 from ...host.host import Host
+from ...observe.accounts import PAM, modules_of, pam_lines
 from ...observe.limits import SHOW
 from ...rules.comparisons import Inspection, VerdictSubject, equal
 from ...spec.model import Spec
@@ -28,8 +29,6 @@ MANAGER_DIRECTORIES = ("/etc/systemd/system.conf.d", "/run/systemd/system.conf.d
                        "/usr/lib/systemd/system.conf.d")
 REEXEC = run(("systemctl", "daemon-reexec"))  # reading system.conf.d again takes more than a reload on older systemd
 UNLIMITED = "unlimited"
-PAM = "/etc/pam.d"
-MAX_INCLUDES = 8
 SOFT_NOFILE = 1024
 WHY_MEMLOCK = "RDMA pins the memory it registers; a small locked-memory limit fails ibv_reg_mr"
 SOURCE = "azhpc-images (limits.d and DefaultLimitMEMLOCK=infinity), linux-system-roles/hpc (nofile 1048576)"
@@ -74,7 +73,7 @@ def observe(host: Host, desired: Desired) -> Observed:
         observe_file(host, LOGIN_FILE), observe_file(host, SYSTEM_FILE), observe_file(host, USER_FILE), manager,
         int(nr_open) if nr_open is not None and is_digits(nr_open) else None,
         tuple(login_overrides(host, desired) + manager_overrides(host, desired)),
-        not host.exists(PAM + "/sshd") or pam_limits(host, "sshd"),
+        not host.exists(PAM + "/sshd") or any("pam_limits.so" in modules_of(words) for words in pam_lines(host, "sshd")),
     )
 
 
@@ -114,24 +113,12 @@ def notes(desired: Desired, observed: Observed) -> List[str]:
     return said
 
 
-def pam_limits(host: Host, service: str, depth: int = 0) -> bool:
-    """Whether a PAM service has pam_limits, itself or in a file that it includes."""
-    for line in (host.read("%s/%s" % (PAM, service)) or "").splitlines():
-        words = line.partition("#")[0].split()
-        if any(word.rpartition("/")[2] == "pam_limits.so" for word in words):
-            return True
-        including = words[:1] == ["@include"] or words[1:2] in (["include"], ["substack"])
-        if including and "/" not in words[-1] and depth < MAX_INCLUDES and pam_limits(host, words[-1], depth + 1):
-            return True
-    return False
-
-
 def login_overrides(host: Host, desired: Desired) -> List[Tuple[str, str]]:
     """Later lines of limits.d for everybody or root that say something else. (A line for one user or group is meant.)"""
     wanted = {"memlock": desired.memlock, "nofile": str(desired.nofile)}
     found: List[Tuple[str, str]] = []
     for path in later_files(host, (LOGIN_FILE.rsplit("/", 1)[0],), LOGIN_FILE.rsplit("/", 1)[1]):
-        for line in (host.read(path) or "").splitlines():
+        for line in lines_in(host.read(path) or ""):
             fields = line.partition("#")[0].split()
             if len(fields) == 4 and fields[0] in ("*", "root") and wanted.get(fields[2], fields[3]) != fields[3]:
                 found.append((path, " ".join(fields)))
@@ -142,7 +129,7 @@ def manager_overrides(host: Host, desired: Desired) -> List[Tuple[str, str]]:
     """Later drop-ins of systemd with another hard limit."""
     found: List[Tuple[str, str]] = []
     for path in later_files(host, MANAGER_DIRECTORIES, SYSTEM_FILE.rsplit("/", 1)[1]) if desired.systemd else ():
-        for line in (host.read(path) or "").splitlines():
+        for line in lines_in(host.read(path) or ""):
             name, _equals, value = line.strip().partition("=")
             hard = value.strip().rpartition(":")[2]
             if desired.manager.get(name.strip(), hard) != hard:

@@ -19,6 +19,7 @@ The distributions' opensm (3.3) brings the links of an NDR fabric up, and traffi
 from typing import List, NamedTuple, Optional, Tuple
 
 from ...catalogue.stacks import NDR, vendor_stack
+from ...formats.outside import lines_in
 from ...host.host import Host
 from ...observe.processes import unit_installed
 from ...rules.comparisons import UNREADABLE, Inspection, VerdictSubject, decided
@@ -93,7 +94,7 @@ def observe_instances(host: Host) -> Optional[Tuple[str, ...]]:
     answer = host.run(("systemctl", "show", "--property=ActiveState", INSTANCES))
     if not answer.ok:  # silence is no sign that a subnet manager has died
         return None
-    return tuple(line.partition("=")[2] for line in answer.out.splitlines() if line.startswith("ActiveState="))
+    return tuple(line.partition("=")[2] for line in lines_in(answer.out) if line.startswith("ActiveState="))
 
 
 def plan(desired: Desired, observed: Observed) -> List[Change]:

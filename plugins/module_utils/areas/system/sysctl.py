@@ -11,7 +11,7 @@ import re
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from ...catalogue.sysctls import MAXIMUM, Sysctl, canonical, wanted_sysctls
-from ...formats.outside import is_digits
+from ...formats.outside import is_digits, lines_in
 from ...host.host import Host
 from ...spec.match import match_rails
 from ...spec.model import Spec
@@ -153,8 +153,8 @@ def dotted(name: str) -> str:
 def read_only(host: Host) -> bool:
     """Whether /proc/sys is mounted read-only, as container runtimes do."""
     state = False
-    for line in (host.read("/proc/self/mounts") or host.read("/proc/mounts") or "").splitlines():
-        words = line.split()
+    for line in lines_in(host.read("/proc/self/mounts") or host.read("/proc/mounts") or ""):
+        words = line.split(" ")  # a source of FUSE may hold other blanks: the kernel escapes the space alone
         if len(words) >= 4 and words[1] in ("/proc", "/proc/sys"):
             state = "ro" in words[3].split(",")  # the last mount on a path is the one that counts
     return state
@@ -171,7 +171,7 @@ def find_overrides(host: Host, desired: Desired) -> List[Tuple[str, str, str]]:
 def assignments(text: str) -> List[Tuple[str, str]]:
     """``key = value`` lines of a sysctl.d file. A pattern (``conf.*.rp_filter``) never beats a key that is named in full."""
     found: List[Tuple[str, str]] = []
-    for line in text.splitlines():
+    for line in lines_in(text):
         key, equals, value = line.partition("=")
         if equals and not key.lstrip().startswith(("#", ";")):
             found.append((canonical(key.strip().lstrip("-").strip()), normal(value)))

@@ -9,7 +9,7 @@ last; the time limit; what torchrun itself could not do; the last line that says
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ...formats.outside import mapping, number
+from ...formats.outside import lines_in, mapping, number
 from ...formats.program_output import clean, one_line
 
 TERM = 15  # torchrun's own end for the ranks that are left
@@ -43,7 +43,7 @@ def children(text: str, first_rank: int) -> List[Tuple[int, int]]:
 
 def last_words(text: str) -> Optional[str]:
     """The last line of a log that is an error's, else the last one that is no decoration."""
-    lines = [line for line in clean(text).splitlines() if line.strip()]
+    lines = [line for line in lines_in(clean(text)) if line.strip()]
     rest = [line for line in lines if not _NOISE.search(line)]
     errors = [line for line in rest if _ERROR.match(_TAGS.sub("", line)) or _NO_MODULE.search(line)]
     found = errors[-1:] or rest[-1:]

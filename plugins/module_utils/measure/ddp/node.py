@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Sequence
 
 from ...errors import RailwrightError
-from ...formats.outside import json_object, whole
+from ...formats.outside import json_object, lines_in, whole
 from ...formats.program_output import clean, one_line
 from ...host import host as node
 from ...host.host import Account, Host
@@ -83,7 +83,7 @@ def _python(host: Host, wanted: Wanted) -> str:
 def ask_torch(host: Host, who: Account, python: str, wanted: Wanted) -> Dict[str, Any]:
     """What torch says of itself; raises RailwrightError where it cannot do what is wanted."""
     result = host.run(as_user(host, who, (python, "-c", PROBE)), PROBE_S)
-    lines = [line for line in clean(result.err).splitlines() if line.strip()]
+    lines = [line for line in lines_in(clean(result.err)) if line.strip()]
     words = one_line(lines[-1]) if lines else "it said nothing"
     head = "ddp_benchmark_python %s on %s" % (wanted.python, wanted.node)
     if result.rc == 124:

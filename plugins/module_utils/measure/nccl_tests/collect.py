@@ -10,6 +10,7 @@ import json
 import re
 from typing import Any, Dict, List, Optional, Sequence
 
+from ...formats.outside import lines_in
 from ...formats.program_output import clean, tail
 from ...host.host import Host
 from . import processes
@@ -77,7 +78,7 @@ def nccl_log(host: Host, path: str, name: str, files: Sequence[str]) -> str:
     room = FILE_LIMIT
     for file in [item for item in files if mine.match(item)][:FILES]:
         text = clean(host.read("%s/%s" % (path, file), min(FILE_LIMIT, room)) or "")
-        found = [line[:1000] for line in text.splitlines() if _KEPT.search(line)]
+        found = [line[:1000] for line in lines_in(text) if _KEPT.search(line)]
         room -= sum(len(line) + 1 for line in found)  # the files of all ranks together may be gigabytes
         lines += found
     return fitting(lines, LOG_LIMIT)

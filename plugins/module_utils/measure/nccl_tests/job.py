@@ -7,7 +7,7 @@ import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
-from ...formats.outside import json_value, list_or_empty, number, whole
+from ...formats.outside import json_value, lines_in, list_or_empty, number, whole
 from ...formats.program_output import clean, one_line, reason, tail
 from ...host.host import Host
 from . import processes
@@ -97,7 +97,7 @@ def run_probe(host: Host, launch: Launch) -> Dict[str, Any]:
             break
     text, _more = processes.output(host, log_of(launch.run, launch.name), launch.user, OUTPUT_LIMIT)
     said = answers(text)
-    rest = "\n".join(line for line in text.splitlines() if "railwright-probe " not in line)
+    rest = "\n".join(line for line in lines_in(text) if "railwright-probe " not in line)
     return {"status": found["status"], "answers": [as_dict(item) for item in said], "reason": reason(rest), "tail": tail(rest)}
 
 

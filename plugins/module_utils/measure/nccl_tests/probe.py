@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
-from ...formats.outside import json_object, list_or_empty
+from ...formats.outside import json_object, lines_in, list_or_empty
 
 MARK = "railwright-probe "
 SECONDS = 90  # CUDA initialises every GPU first when nothing keeps the driver awake: 2 s each
@@ -100,7 +100,7 @@ class Answer(NamedTuple):
 
 def answers(text: str) -> List[Answer]:
     """Every answer in a launcher's output, whatever stands before it in its line; a line that is none is passed over."""
-    found = [_answer(line.partition(MARK)[2]) for line in text.splitlines() if MARK in line]
+    found = [_answer(line.partition(MARK)[2]) for line in lines_in(text) if MARK in line]
     return [item for item in found if item is not None]
 
 

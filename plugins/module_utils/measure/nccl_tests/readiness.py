@@ -17,6 +17,7 @@ from ...formats.program_output import one_line, reason
 from ...formats.text import grouped
 from ...host.commands import check_answers
 from ...host.host import Host
+from ...observe.accounts import logins_need_job
 from ...observe.affinity import affinity, driver_matrix
 from ...observe.devices import pci_attribute
 from ...observe.gpu_driver import loaded_driver
@@ -79,6 +80,7 @@ def inspect_readiness(host: Host, node: str, spec: Spec, identity: Identity, wan
         "net_plugins": net_plugins(host, setting, wanted.libraries, mpi),
         "mpi": as_dicts(mpi),
         "slurm": {tool: host.which(tool) for tool in SLURM_TOOLS},
+        "needs_job": who.uid != 0 and logins_need_job(host),
         "programs": programs,
         "affinity": rows,
         "places": places(host, spec, identity),

@@ -13,6 +13,7 @@ from ...areas.stack.repository_files import same_place
 from ...catalogue.repositories import Repository
 from ...catalogue.stacks import marked
 from ...errors import RailwrightError
+from ...formats.outside import lines_in
 from ...host.write import Result
 from ...observe.packages import DPKG_LIMIT, DPKG_STATUS
 from .dry_run import Prover, Transaction, check_room, copy, one_line, place_files, repository_of, run_checked, size_of
@@ -96,7 +97,7 @@ class AptProver(Prover):
 
     def explain_update(self, text: str) -> str:
         place = repository_of(self.case, text)
-        first = one_line(next((line for line in text.splitlines() if _BAD_SIGNATURE.search(line) or _BAD_INDEX.search(line)), text))
+        first = one_line(next((line for line in lines_in(text) if _BAD_SIGNATURE.search(line) or _BAD_INDEX.search(line)), text))
         if _BAD_SIGNATURE.search(text):
             return "%s: its index is not signed by the pinned key; nothing was changed. apt: %s" % (place, first)
         if _BAD_INDEX.search(text):
@@ -122,7 +123,7 @@ class AptProver(Prover):
         if supplier is None:
             self.update_all()
         result = self.host.run(("apt-cache",) + self.options() + ("madison", name), RESOLVE_SECONDS)
-        rows = [[cell.strip() for cell in line.split("|")] for line in result.out.splitlines()]
+        rows = [[cell.strip() for cell in line.split("|")] for line in lines_in(result.out)]
         for row in (row for row in rows if len(row) == 3 and row[0] == name):
             if not marked(row[1]) if supplier is None else same_place(row[2].partition(" ")[0], supplier.url):
                 yield row[1]
@@ -194,7 +195,7 @@ class AptProver(Prover):
         unmet = re.findall(r"^ (\S+) : (.+)$", text, re.MULTILINE)
         if unmet:
             return "unmet dependencies: %s; nothing was changed" % "; ".join(one_line("%s: %s" % row) for row in unmet[:3])
-        lines = [line for line in text.splitlines() if line.startswith("E: ")]
+        lines = [line for line in lines_in(text) if line.startswith("E: ")]
         return "apt cannot do the package step; nothing was changed: %s" % one_line(" ".join(lines) or text[-400:])
 
 

@@ -12,6 +12,7 @@ from ...areas.stack.repository_files import KEYRINGS, keyring_path
 from ...catalogue.repositories import Repository
 from ...catalogue.stacks import marked
 from ...errors import RailwrightError
+from ...formats.outside import lines_in
 from ...host.write import Result
 from ...observe.packages import VERSIONLOCK
 from .dry_run import Prover, Transaction, check_room, copy, one_line, place_files, repository_of, run_checked, size_of
@@ -68,7 +69,7 @@ class DnfProver(Prover):
     def explain_refresh(self, result: Result) -> str:
         text = result.err + "\n" + result.out
         place = self.place_of(text)
-        lines = [line for line in text.splitlines() if line.startswith(("Error", "  - ", "Failed")) or "GPG signature" in line]
+        lines = [line for line in lines_in(text) if line.startswith(("Error", "  - ", "Failed")) or "GPG signature" in line]
         said = one_line(" ".join(lines) or text)
         if _BAD_SIGNATURE.search(said):
             return "%s: its index is not signed by the key that it must be signed by; nothing was changed. dnf: %s" % (place, said)
@@ -95,7 +96,7 @@ class DnfProver(Prover):
     def offered(self, name: str, supplier: Optional[Repository]) -> Iterator[str]:
         from_it = ("--repo=railwright-" + supplier.name,) if supplier is not None else ()
         result = self.dnf("-q", "repoquery", "--available", *from_it, "--qf", "%{name} %{evr}", "--latest-limit=1", name)
-        for row in (line.split() for line in result.out.splitlines()):
+        for row in (line.split() for line in lines_in(result.out)):
             if len(row) == 2 and row[0] == name and (supplier is not None or not marked(row[1])):
                 yield row[1]
 
@@ -168,7 +169,7 @@ class DnfProver(Prover):
 
     def trusted_keys(self) -> Set[str]:
         out = self.host.run(("rpm", "-q", "gpg-pubkey", "--qf", "%{VERSION}-%{RELEASE}\\n"), 60.0).out
-        return {line for line in out.splitlines() if re.match(r"[0-9a-f]+-[0-9a-f]+$", line)}
+        return {line for line in lines_in(out) if re.match(r"[0-9a-f]+-[0-9a-f]+$", line)}
 
     def verify(self, repository: str, key: str) -> None:
         places = [name for name in self.host.listdir(self.cache) if name.startswith(repository + "-")]
@@ -179,14 +180,14 @@ class DnfProver(Prover):
         database = "%s/rpmdb-%s" % (self.root, repository)
         run_checked(self.host, ("rpmkeys", "--dbpath", database, "--import", key))
         result = self.host.run(["rpmkeys", "--dbpath", database, "--checksig"] + files, RESOLVE_SECONDS)
-        bad = [line.rpartition("/")[2] for line in result.out.splitlines() if not re.search(r": digests signatures OK$", line)]
+        bad = [line.rpartition("/")[2] for line in lines_in(result.out) if not re.search(r": digests signatures OK$", line)]
         if bad or not result.ok:
             raise RailwrightError("%s: %s is not signed by the pinned key; nothing was changed" % (
                 repository, ", ".join(line.partition(":")[0] for line in bad) or one_line(result.err)))
 
     def installed(self, names: Sequence[str]) -> Dict[str, str]:
         out = self.host.run(["rpm", "-q", "--qf", "%{NAME} %{VERSION}-%{RELEASE}\\n"] + list(names), 60.0).out if names else ""
-        rows = [line.split() for line in out.splitlines()]
+        rows = [line.split() for line in lines_in(out)]
         return {row[0]: row[1] for row in rows if len(row) == 2}
 
     def explain(self, result: Result) -> str:
@@ -209,7 +210,7 @@ def parse_table(text: str) -> Transaction:
     outgoing: Dict[str, str] = {}
     section: Optional[str] = None
     words: List[str] = []
-    for line in text.splitlines():
+    for line in lines_in(text):
         replaced = _REPLACING.match(line)
         if replaced is not None:
             outgoing[replaced.group(1)] = replaced.group(2)
@@ -232,6 +233,6 @@ def parse_table(text: str) -> Transaction:
 
 def _errors(text: str) -> str:
     """What dnf says is wrong, without progress and tables."""
-    lines = text.splitlines()
+    lines = lines_in(text)
     start = next((index for index, line in enumerate(lines) if line.startswith("Error")), None)
     return " ".join(lines[start:start + 6]) if start is not None else text[-400:]

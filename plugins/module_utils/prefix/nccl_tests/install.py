@@ -12,10 +12,12 @@ import stat
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
+from ...formats.outside import lines_in
 from ...formats.text import first_of
 from ...host.commands import check_answers, check_brought, must, sum_of, sums
 from ...host.host import SEARCH_PATH, Account, Host
 from ...measure.nccl_tests.processes import account, as_user
+from ...observe.accounts import job_account
 from ...observe.identity import observe_arch
 from ..installer import check_space, make_directory, plain_name, put_in_place, temporary_directory
 from . import mount, toolchain
@@ -51,7 +53,8 @@ def run_step(host: Host, step: str, given: Mapping[str, Any], *, dry: bool) -> D
 
 
 def inspect(host: Host, given: Mapping[str, Any]) -> Dict[str, Any]:
-    """GPUs, compilers and libraries, and what is to be mounted."""
+    """GPUs, compilers and libraries, and what is to be mounted. Every use of the programs begins here, so root is refused here first."""
+    job_account(host, given["user"], "nccl_tests_user", bool(given.get("root")))
     found = toolchain.inspect_toolchain(
         host, observe_arch(host) or "", given["cuda_version"], given["nccl_prefix"], given["nccl_origin"], given["mpi_prefix"],
         given["mpi_install"], without_rights(host, given))
@@ -197,7 +200,7 @@ class Builder:
             raise RailwrightError("nccl-tests was not built in %d s" % BUILD_SECONDS)
         if not answer.ok:
             raise RailwrightError("nccl-tests could not be built (make ended with %d):\n%s" % (answer.rc, "\n".join(
-                telling((answer.out + answer.err).strip().splitlines()))))
+                telling(lines_in((answer.out + answer.err).strip())))))
 
     def _publish(self) -> Dict[str, Any]:
         """Packed by who compiled it; unpacked, summed up and renamed by us."""

@@ -8,6 +8,7 @@ refused.
 from typing import Any, Dict, NamedTuple, Optional
 
 from ...errors import RailwrightError
+from ...formats.outside import lines_in
 from ...host.disk import plain_path
 from ...host.host import Host
 from ...observe.qos_boot import escape
@@ -40,7 +41,7 @@ def unit_text(source: str, path: str) -> str:
 def mounted(host: Host, path: str) -> Optional[Mounted]:
     """The uppermost mount on exactly this path (proc(5), mountinfo: fields 5, and after the dash type and source)."""
     found = None
-    for line in (host.read("/proc/self/mountinfo") or "").splitlines():
+    for line in lines_in(host.read("/proc/self/mountinfo") or ""):
         left, separator, right = line.partition(" - ")
         fields, rest = left.split(" "), right.split(" ")
         if separator and len(fields) > 4 and len(rest) > 1 and plain_path(fields[4]) == path.rstrip("/"):

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, Mapping, Optional
 
 from ...catalogue import aiacc
 from ...errors import RailwrightError
-from ...formats.outside import json_object
+from ...formats.outside import json_object, lines_in
 from ...formats.program_output import clean, one_line
 from ...host.commands import must, sums, told
 from ...host.host import Host, account
@@ -210,7 +210,7 @@ def prove_environment(host: Host, wish: Wanted, directory: str) -> Dict[str, Any
     """What it said, judged. Raises RailwrightError where it is not what was asked for."""
     names = [item.partition("==")[0] for item in wish.packages]
     answer = host.run(as_reader(host, directory, [directory + "/bin/python", "-c", PROOF] + names), PROVE_SECONDS)
-    lines = [line for line in clean(answer.err).splitlines() if line.strip()]
+    lines = [line for line in lines_in(clean(answer.err)) if line.strip()]
     if answer.rc == 124:
         raise RailwrightError("torch %s was not imported within %d s" % (wish.torch, PROVE_SECONDS))
     said = json_object(answer.out.strip().rpartition("\n")[2]) if answer.ok else None

@@ -11,6 +11,7 @@ import re
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ...errors import RailwrightError
+from ...formats.text import PYTHON_LINE_END
 
 _NAME = re.compile(
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._]*)-(?P<version>[A-Za-z0-9.!+_]+)(-[0-9][A-Za-z0-9_.]*)?-(?P<python>[A-Za-z0-9_.]+)"
@@ -154,7 +155,7 @@ def _logical(text: str) -> List[Tuple[int, str]]:
     found: List[Tuple[int, str]] = []
     begun: int = 0
     parts: List[str] = []
-    for number, raw in enumerate(text.splitlines(), 1):
+    for number, raw in enumerate(PYTHON_LINE_END.split(text), 1):
         line = re.sub(r"(^|\s)#.*$", "", raw).rstrip()
         begun = begun or number
         parts.append(line[:-1] if line.endswith("\\") else line)

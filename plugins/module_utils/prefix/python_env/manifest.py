@@ -9,6 +9,7 @@ import hashlib
 from typing import Any, Dict, List, Optional, Sequence
 
 from ...errors import RailwrightError
+from ...formats.outside import lines_in
 from ...host.host import SEARCH_PATH, Host
 from ..installer import CURRENT, MANIFEST, read_manifest, write_manifest
 
@@ -44,7 +45,7 @@ def listing(host: Host, directory: str) -> str:
     argv = ("find", directory, "-xdev", "-name", "__pycache__", "-prune", "-o") + own + ("-o",) + files + ("-o",) + links
     answer = host.run(argv, LIST_SECONDS)
     if not answer.ok:
-        raise RailwrightError("%s cannot be read: %s" % (directory, (answer.err.strip().splitlines() or ["find failed"])[-1]))
+        raise RailwrightError("%s cannot be read: %s" % (directory, (lines_in(answer.err.strip()) or ["find failed"])[-1]))
     return "".join(sorted(line + "\n" for line in answer.out.split("\n") if line))
 
 
@@ -67,7 +68,7 @@ def what_is_wrong(host: Host, directory: str, manifest: Dict[str, Any]) -> Optio
     answer = host.run(as_reader(host, directory, ask), START_SECONDS)
     if answer.out.strip() != manifest.get("python"):
         return "its Python does not start as %s: %s" % (
-            manifest.get("python"), (answer.err.strip().splitlines() or [answer.out.strip() or "no answer"])[-1][:200])
+            manifest.get("python"), (lines_in(answer.err.strip()) or [answer.out.strip() or "no answer"])[-1][:200])
     return None
 
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-3.0-or-later
 /* Stand-in for a driver that logs: what root writes to the parameter `line` is a message of the kernel's own facility, which a write to
  * /dev/kmsg never is. */
 #include <linux/module.h>

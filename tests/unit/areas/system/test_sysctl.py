@@ -112,6 +112,12 @@ def test_a_container_changes_its_own_network_only(planner: Callable[..., Any], n
     assert "vm.zone_reclaim_mode = 1\n" in node.get(FILE)
 
 
+def test_a_mount_of_a_user_is_no_mount_of_proc(node: Any) -> None:
+    """FUSE takes the source from its user. The kernel escapes a space in it, and not the other characters that ``split()`` parts at."""
+    node.put("/proc/self/mounts", "proc /proc proc rw 0 0\nx\x1f/proc/sys\x1fy\x1fro /home/a fuse rw 0 0\n")
+    assert not sysctl.read_only(node)
+
+
 def test_a_read_only_proc_sys_gets_the_file_alone(planner: Callable[..., Any], node: Any) -> None:
     node.put("/proc/self/mounts", "proc /proc proc rw 0 0\nproc /proc/sys proc ro,nosuid 0 0\n")
     assert planner().keys("sysctl") == [f"file {FILE}"]

@@ -17,7 +17,7 @@ from field_specs import build_spec
 LOOK = DDP.format("inspect")
 WISHES = {"backend": "nccl", "steps": 100, "warmup": 10, "batch": 64, "port": 29500, "timeout_s": 900, "repeatable": False,
           "min_samples_per_s": None, "environment": {"NCCL_DEBUG": "INFO"},
-          "promise": {"fabric": "roce", "network": "promised", "gdr": True}}
+          "promise": {"fabric": "roce", "network": "promised", "gdr": True}, "root": False}
 
 
 def look(number: int, **more: Any) -> dict[str, Any]:
@@ -36,6 +36,12 @@ def test_ranks_follow_the_inventory_and_each_nodes_number_of_gpus() -> None:
     ranks = [(item["node_rank"], item["first_rank"], item["processes"]) for item in found["nodes"].values()]
     assert ranks == [(0, 0, 8), (1, 8, 4), (2, 12, 8)]
     assert (found["world_size"], found["hosts"]) == (20, ["node1", "node2", "node3"])
+
+
+def test_the_highest_floor_counts_whichever_node_has_it() -> None:
+    nodes = {"node1": look(1), "node2": look(2)}
+    wanted = {"node1": {**WISHES, "min_samples_per_s": 1}, "node2": {**WISHES, "min_samples_per_s": 50000}}
+    assert make_plan("ddp-x", nodes, wanted)["minimum"] == 50000
 
 
 def test_they_meet_at_the_first_nodes_bootstrap_address() -> None:

@@ -81,7 +81,7 @@ def ended(run: str, name: str = "all_reduce", seconds: float = 15.0) -> dict[str
     raise AssertionError("it did not end")
 
 
-def settled(run: str, count: int, seconds: float = 10.0) -> bool:
+def settled(run: str, count: int, seconds: float = 120.0) -> bool:
     """A process shows its environment a moment after it was started."""
     deadline = time.monotonic() + seconds
     while len(processes.marked(HOST, run, OURS)) != count and time.monotonic() < deadline:

@@ -140,3 +140,30 @@ def test_evidence_from_the_node_itself(tree: Callable[[str, str], None], tmp_pat
     evidence = observe_preflight(host, NOW)
     assert (evidence.clock, evidence.sent) == (NOW + 500, NOW)
     assert subjects(spec(), identity(), evidence) == ["root", "clock"]
+
+
+@pytest.mark.parametrize(("keys", "text"), [
+    ({"host_tuning_sysctls": {"vm.nr_hugepages": 120000}}, "host_tuning_sysctls.vm.nr_hugepages reserves 240000 MiB of the node's"),
+    ({"host_tuning_sysctls": {"vm/min_free_kbytes": 67108864 * 2 - 1}}, None),
+    ({"host_tuning_sysctls": {"vm/min_free_kbytes": 67000000}}, ""),
+    ({"pci_tuning_kernel_args": ["hugepagesz=1G", "hugepages=127"]}, "pci_tuning_kernel_args: hugepages=127 reserves 130048 MiB of"),
+    ({"pci_tuning_kernel_args": ["default_hugepagesz=1G", "hugepages=100"]}, ""),
+    ({"pci_tuning_kernel_args": ["hugepages=60000"], "host_tuning_sysctls": {"vm.nr_hugepages": 60000}}, ""),
+])
+def test_more_memory_than_the_node_has(keys: dict[str, Any], text: str | None) -> None:
+    if text is None:  # what no node has is lint's to refuse
+        with pytest.raises(AssertionError, match="does not survive it"):
+            spec(**keys)
+        return
+    evidence = GOOD._replace(memory={"MemTotal": 128 * 1024 * 1024, "Hugepagesize": 2048})
+    found = [problem.message for problem in preflight_problems(spec(**keys), identity(), evidence)]
+    assert [message.startswith(text) for message in found] == ([True] if text else [])
+    in_container = identity()._replace(capabilities=("systemd", "container"))
+    assert preflight_problems(spec(**keys), in_container, evidence) == []
+    assert preflight_problems(spec(**keys), identity(), GOOD) == [], "a probe without Python does not read it"
+
+
+def test_the_memory_that_a_node_says_of_itself(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/meminfo").write_text("MemTotal:       16384256 kB\nMemFree:         1 kB\nHugepagesize:       2048 kB\n")
+    assert observe_preflight(TreeHost(str(tmp_path))).memory == {"MemTotal": 16384256, "Hugepagesize": 2048}

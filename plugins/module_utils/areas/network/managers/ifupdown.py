@@ -9,6 +9,7 @@ match of this run, so a renamed device is a difference that the next plan shows.
 import fnmatch
 from typing import Dict, List, Tuple
 
+from ....formats.outside import lines_in
 from ....host.host import Host
 from ....types import Op, run
 from ...common.files import FileState, is_ours, observe_file
@@ -111,4 +112,4 @@ def observe_files(host: Host) -> List[FileState]:
 
 def _lines(content: str) -> List[List[str]]:
     joined = content.replace("\\\n", " ")
-    return [line.split() for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return [line.split() for line in lines_in(joined) if line.strip() and not line.lstrip().startswith("#")]

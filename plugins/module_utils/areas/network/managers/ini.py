@@ -3,6 +3,8 @@
 
 from typing import List, NamedTuple, Optional
 
+from ....formats.outside import lines_in
+
 
 class Entry(NamedTuple):
     section: str
@@ -14,7 +16,7 @@ def parse(text: str) -> List[Entry]:
     """Every assignment in order; keys may repeat, which configparser would refuse."""
     entries: List[Entry] = []
     section = ""
-    for raw in text.splitlines():
+    for raw in lines_in(text):
         line = raw.strip()
         if not line or line[0] in "#;":
             continue
