@@ -14,6 +14,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.errors import Rail
 from ansible_collections.railwright.rdma.plugins.module_utils.prefix.python_env.lock import parse_explicit, parse_lock, wheel_of
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
+VAULT = b"$ANSIBLE_VAULT;"
+
 
 def wrong_archive(key: str, path: str, artifact: str, sha256: str) -> str | None:
     """Why the archive that the inventory's ``key`` names cannot be used; None when it is the pinned one."""
@@ -24,6 +26,15 @@ def wrong_archive(key: str, path: str, artifact: str, sha256: str) -> str | None
     if found != sha256:
         return f"{key} {path} has the sha256 {found} and not {sha256}, which is pinned for {artifact}; no node was changed"
     return None
+
+
+def is_encrypted(path: str) -> bool:
+    """Whether a file is in a vault of Ansible's as a whole."""
+    try:
+        with Path(path).open("rb") as stream:
+            return stream.read(len(VAULT)) == VAULT
+    except OSError:
+        return False
 
 
 def file_digest(path: Path) -> str:

@@ -62,10 +62,10 @@ def members(variables: dict[str, Any], hosts: Sequence[str], leader: str) -> dic
             continue
         name = str(_value(variables, host, "upgrade_node_name") or host)
         if not NAME.fullmatch(name):
-            raise Unfit(f"upgrade_node_name of {host}: {name!r}; allowed: a name of letters, digits and . _ -; nothing was drained")
+            raise Unfit(f"upgrade_node_name of {host} is no name; allowed: a name of letters, digits and . _ -; nothing was drained")
         twin = next((other for other, used in named.items() if used == name), None)
         if twin is not None:
-            raise Unfit(f"upgrade_node_name: {name} is the name of both {twin} and {host}; allowed: a name of its own for each host")
+            raise Unfit(f"upgrade_node_name is the same for {twin} and {host}; allowed: a name of its own for each host")
         named[host] = name
     return named
 

@@ -17,9 +17,12 @@ from typing import Any, ClassVar
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import sealed, unsealed
+
 from .answers import wire
 from .answers.form import shortened
 from .answers.gate import NAMESPACE, passed, unanswered
+from .host_spec import host_spec
 from .inventory_facts import raw_variables, without_facts
 from .node_disk import COMMAND as DISK_COMMAND
 from .node_disk import LIMIT as DISK_LIMIT
@@ -40,6 +43,8 @@ NO_ROOM = re.compile("No space left on device|Read-only file system|Disk quota e
 SAID = 300
 ENDED = re.compile(r"exited with result ([0-9]{1,3})")  # Ansible's words where it could not make its directory
 NOT_RUN = (0, 5, 255)  # 5: of sshpass; 255: of ssh
+# Parts of a result with which later tasks work: Ansible shows them with -v, and an item of a loop always.
+WORKED_WITH = ("packages", "source", "release")
 QUIET = {"ansible_no_target_syslog": True}
 # Modes that only inspect, and modules without modes; the others may download, build or measure for hours.
 INSPECTING = (
@@ -224,7 +229,11 @@ class StepAction(NodeAction):
     def run(self, tmp: Any = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result: dict[str, Any] = super().run(tmp, task_vars)
         _validation, options = self.validate_argument_spec(argument_spec=self.argument_spec)
-        return self.answer(result, task_vars or {}, options)
+        if "(hidden " in str(options) or "url" in (options.get("args") or ()):
+            host_spec(self._templar, task_vars or {})  # what is hidden of this host
+            options = unsealed(options)
+        answer = self.answer(result, task_vars or {}, options)
+        return {name: sealed(value) if name in WORKED_WITH else value for name, value in answer.items()}
 
     @abstractmethod
     def answer(self, result: dict[str, Any], variables: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

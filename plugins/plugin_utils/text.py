@@ -6,6 +6,8 @@ import re
 import unicodedata
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import hidden
+
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")  # of Ansible's own output; ECMA-48, SGR
 # Cc: terminal control; Cf: bidirectional overrides that show a text in another order than it has; Cs: lone surrogates; Zl, Zp: ends of
 # lines and paragraphs to many a reader.
@@ -15,7 +17,7 @@ SHORT = 48
 
 def printable(value: object) -> str:
     """One line without control characters; each is shown as its escape."""
-    text = str(value)
+    text = str(hidden(str(value)))
     if text.isprintable():  # as nearly every text is: nothing of these categories is in it
         return text
     return "".join(_shown(char) if unicodedata.category(char) in _HIDDEN else char for char in text)
@@ -23,7 +25,7 @@ def printable(value: object) -> str:
 
 def printable_lines(value: object) -> str:
     """Several lines without control characters: line ends and tabs stay, colours go, and each other one is shown as its escape."""
-    lines = _COLOUR.sub("", str(value)).replace("\r\n", "\n").split("\n")
+    lines = hidden(_COLOUR.sub("", str(value))).replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(printable(part) for part in line.split("\t")) for line in lines)
 
 
@@ -32,7 +34,8 @@ def _shown(char: str) -> str:
 
 
 def value_text(value: Any) -> str:
-    """A value of a plan or verdict as people write it: text bare, the rest as JSON."""
+    """A value of a plan or verdict as people write it: text bare, the rest as JSON; before it is cut, as half a secret is one."""
+    value = hidden(value)
     if value is None:
         return "absent"
     if isinstance(value, str):

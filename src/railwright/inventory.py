@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from ansible import constants, context, template
@@ -36,6 +36,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking im
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import Opened, unfilled
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 from railwright.ansible_env import COLLECTION, collection_root
 from railwright.exitcodes import InputError
@@ -93,6 +94,8 @@ class Inventory:
     lineage: Mapping[str, tuple[int, frozenset[str]]] = field(default_factory=dict)  # group: its priority, and the groups above it
     options: Mapping[str, str] = field(default_factory=dict)  # variables that an option of the command line has set: which one
     raw: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # any host: all its variables as they are written, a vault's closed
+    opened: Opened = field(default_factory=Opened)  # what is shown to nobody
+    secret: Mapping[str, frozenset[str]] = field(default_factory=dict)  # managed host: its keys that hold some of it
 
     def origin(self, host: str, key: str) -> Origin | None:
         """File and line of a host's key, or of the deepest written part of ``rdma_rails[1].match.mac``; none of what an option says."""
@@ -153,14 +156,19 @@ def _load(
         }
         hosts = _managed(manager, path, limit, {}, group)
         variables = Variables(manager, loader, *path, extra=extra)
-        membership, values = {}, {}
+        membership, values, secret = {}, {}, {}
+        opened, of_groups = Opened(), cache(partial(index.in_vaults, ""))
         for host in hosts:
             name = str(host.name)
             values[name], membership[name] = variables.values(host)
+            texts = variables.secrets(host, values[name], of_groups(membership[name]), index.in_vaults(name, membership[name]))
+            secret[name] = frozenset(texts)
+            for key in texts:
+                opened.add(key, texts[key], (*manager.hosts, *groups))
     except NotTemplatedError as failed:
         if failed.key in extra:
-            raise InputError(f"-e {failed.key}: on {name}: {_one_line(failed.error)}") from failed
-        raise _untemplated(index, name, failed) from failed
+            raise InputError(f"-e {failed.key}: on {name}: {_why(failed)}") from (None if failed.secret else failed)
+        raise _untemplated(index, name, failed) from (None if failed.secret else failed)
     except AnsibleError as error:
         why = _one_line(error)
         # Ansible does not name the file that no password fits.
@@ -178,7 +186,7 @@ def _load(
 
     options = {key: f"-e {key}" for key in extra}
     connections, raw = Connections(by_name, read), Connections(by_name, read_raw)
-    return Inventory(path, limit, values, groups, membership, index, connections, lineage, options, raw), manager
+    return Inventory(path, limit, values, groups, membership, index, connections, lineage, options, raw, opened, secret), manager
 
 
 def _manager(kind: Any, loader: Any, path: Inventories, said: list[str]) -> Any:
@@ -261,8 +269,13 @@ def _untemplated(index: Index, host: str, failed: NotTemplatedError) -> InputErr
     origin = index.find(host, list(failed.groups), failed.key)
     where = f"{origin.file}:{origin.line}: " if origin is not None else ""
     written = f"{short(masked_text(plain(failed.raw)))}: " if isinstance(failed.raw, str) and "{{" in failed.raw else ""
-    text = f"{where}{failed.key}: {written}on {host}: {_one_line(failed.error)}"
+    text = f"{where}{failed.key}: {written}on {host}: {_why(failed)}"
     return InputError(text, *((origin.file, origin.line) if origin is not None else ()))
+
+
+def _why(failed: NotTemplatedError) -> str:
+    said = _one_line(failed.error)
+    return unfilled(failed.error) if failed.secret and said != UNREADABLE_VAULT else said
 
 
 def extra_variables(loader: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ here.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -95,6 +96,12 @@ class Index:
             found += sorted(rows, key=lambda row: row[1].source)
         return found
 
+    def in_vaults(self, host: str, groups: tuple[str, ...]) -> frozenset[str]:
+        """The variables of a host, or of groups ("" for the host), whose last place is in a file that is in a vault as a whole."""
+        owners = [("host", host)] if host else [("group", group) for group in groups]
+        rows = [store.get(owner, {}) for owner in owners for store in (self.inline, self.files) if self.encrypted]
+        return frozenset(name for row in rows for name in row if self.places(host, groups, name)[-1][1].file in self.encrypted)
+
     def place(self, found: Definition) -> Origin:
         file, line = found.file, found.line
         return Origin(file, (self.condensed[file].line(line) if file in self.condensed else line) + found.further)
@@ -120,7 +127,8 @@ def _read_inventory(source: Path, number: int, index: Index) -> None:
         raise InputError(f"{source}: holds no inventory file; allowed: hosts.yml, hosts or another inventory, with group_vars/ beside it")
     index.sources += len(sources)
     for path in sources:
-        _read_source(path, index)
+        with _in_vault(path, index):
+            _read_source(path, index)
     for directory, kind in ((base / "group_vars", "group"), (base / "host_vars", "host")):
         _read_variables(directory, kind, number, index)
 
@@ -144,6 +152,18 @@ def _read(path: Path, index: Index) -> str:
     return index.decrypt(text)
 
 
+@contextmanager
+def _in_vault(path: Path, index: Index) -> Iterator[None]:
+    """What is wrong with a file may quote it."""
+    try:
+        yield
+    except InputError as error:
+        if path not in index.encrypted:
+            raise
+        where = path if error.line is None else f"{path}:{error.line}"
+        raise InputError(f"{where}: cannot be read; why is hidden, because the file is in a vault", path, error.line) from None
+
+
 def _read_source(path: Path, index: Index) -> None:
     text = _read(path, index)
     if text.startswith("#!"):
@@ -151,7 +171,7 @@ def _read_source(path: Path, index: Index) -> None:
         return
     if path.suffix not in (".yml", ".yaml", ".json"):
         _read_ini(path, text, index)
-    elif not _read_condensed(path, text, index):
+    elif path in index.encrypted or not _read_condensed(path, text, index):  # what is hidden keeps its file
         _read_groups(path, compose(path, text), index)
 
 
@@ -252,9 +272,10 @@ def _read_variables(directory: Path, kind: str, source: int, index: Index) -> No
 def _read_vars(entry: Path, name: str, kind: str, source: int, index: Index) -> None:
     index.named.append((kind, name, entry))
     for path in _vars_files(entry):
-        top = compose(path, _read(path, index))
-        _expect_mapping(path, top, "a file of variables")
-        _store(index.files, (kind, name), path, top, source)
+        with _in_vault(path, index):
+            top = compose(path, _read(path, index))
+            _expect_mapping(path, top, "a file of variables")
+            _store(index.files, (kind, name), path, top, source)
 
 
 def _vars_files(entry: Path) -> list[Path]:

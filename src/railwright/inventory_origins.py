@@ -2,7 +2,6 @@
 """Which keys of ours a host has, where each value comes from, and what else is written and not in force."""
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,13 +9,12 @@ from ansible import constants
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN, masked_value
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import TEMPLATE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS, Key
 from railwright.inventory import Inventory
-from railwright.inventory_values import TEMPLATE
 
 DEFAULT = "default"
 PLACE = ("file", "line", "of")
-WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class Origins:
@@ -46,7 +44,7 @@ class Origins:
         elsewhere = self._elsewhere(told, said[-1]["value"] if said else None)
         last = said.pop() if said and elsewhere is None else {"value": None, **dict.fromkeys(PLACE)}
         source = elsewhere or (DEFAULT if last["file"] is None else f"{last['file']}:{last['line']}")
-        value = HIDDEN if self._is_secret(host, last["value"], set()) else _shown(key.name, told)
+        value = HIDDEN if key.name in self.inventory.secret[host] else _shown(key.name, told)
         if told is None:
             source = source if source == DEFAULT else f"{DEFAULT}: {source} is empty"
             value = self._specs[host][key.field] if host in self._specs else key.default
@@ -72,20 +70,6 @@ class Origins:
             return "several places, merged (hash_behaviour)"
         scripts = ", ".join(map(str, self.index.scripts))
         return f"from an inventory script or plugin ({scripts})" if scripts else "from a plugin of Ansible"
-
-    def _is_secret(self, host: str, value: Any, seen: set[str]) -> bool:
-        """Whether something that is encrypted is in a value as it is written, or in a variable that it names."""
-        if isinstance(value, dict | list):
-            return any(self._is_secret(host, item, seen) for item in (value.values() if isinstance(value, dict) else value))
-        if not isinstance(value, str) or not TEMPLATE.search(value):
-            return bool(value == HIDDEN)
-        words = sorted(set(WORD.findall(value)) - seen)
-        seen.update(words)
-        return any(self._names_secret(host, word, seen) for word in words)
-
-    def _names_secret(self, host: str, name: str, seen: set[str]) -> bool:
-        places = self.index.places(host, self.inventory.membership[host], name)
-        return bool(places) and self._is_secret(host, self.index.value(places[-1][0], name, places[-1][1]), seen)
 
 
 def _shown(key: str, value: Any) -> Any:

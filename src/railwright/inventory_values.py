@@ -6,9 +6,8 @@ Only where that cannot differ: no other plugin brings variables, no fact does, m
 variables of the groups that the host has not set itself. Anything else is asked for each host, as Ansible does.
 """
 
-import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -24,21 +23,16 @@ from ansible.vars.manager import VariableManager
 from ansible.vars.plugins import get_vars_from_inventory_sources
 from jinja2 import Environment, TemplateError, meta, nodes
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.hurtful import REACH
+from ansible_collections.railwright.rdma.plugins.plugin_utils.controller_files import is_encrypted
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import KEPT, MAGIC, TEMPLATE, UNFILLED, Sources
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
 
 NO_FILES = "/"  # the name of a host for which Ansible looks for no host_vars
-TEMPLATE = re.compile(r"\{[{%#]|\A#jinja2:")
 # Filters and tests that make the same of the same.
 STEADY = frozenset(("bool", "d", "default", "defined", "first", "float", "int", "join", "last", "length", "list", "lower", "string"))
 NOT_STATIC = object()
 FACTS = ("ansible_facts", "ansible_local")  # what nodes have said: nothing of it decides how they are reached
-# What tells two nodes' ways apart: kept as it is written, templates and all, since most hosts have a value of their own.
-WAYS = ("ansible_host", "ansible_port", "ansible_connection", "ansible_ssh_host", "ansible_ssh_port", "ansible_ssh_common_args",
-        "ansible_ssh_extra_args", "ansible_ssh_args")  # fmt: skip
-LOGINS = ("ansible_user", "ansible_ssh_user")
-KEPT = REACH.union(WAYS, LOGINS)
 REACHES = ("inventory_hostname", "inventory_hostname_short")
 
 
@@ -155,9 +149,9 @@ def names_behind(value: Any, variables: Mapping[str, Any], seen: set[str]) -> bo
 class NotTemplatedError(Exception):
     """A key of ours whose template Ansible cannot fill in."""
 
-    def __init__(self, key: str, raw: Any, groups: tuple[str, ...], error: AnsibleError) -> None:
+    def __init__(self, key: str, raw: Any, groups: tuple[str, ...], error: Exception, *, secret: bool) -> None:
         super().__init__(key)
-        self.key, self.raw, self.groups, self.error = key, raw, groups, error
+        self.key, self.raw, self.groups, self.error, self.secret = key, raw, groups, error, secret
 
 
 class Groups:
@@ -166,6 +160,7 @@ class Groups:
     def __init__(self, membership: tuple[str, ...], raw: Mapping[str, Any], unsteady: frozenset[str]) -> None:
         self.membership, self.raw = membership, raw
         self.values: dict[str, Any] = {"group_names": [name for name in membership if name != "all"]}
+        self.secret: list[str] | None = None  # keys that hold a hidden value; None: not known yet
         self.behind: dict[str, set[str] | None] = {}  # key of ours: the variables that decide it; None: to be templated for each host
         for name, value in raw.items():
             if name not in BY_NAME:
@@ -203,6 +198,7 @@ class Variables:
         found = [entry.name for files in directories if files.is_dir() for entry in files.iterdir()]
         self._with_files = frozenset((*found, *(name.rpartition(".")[0] for name in found)))
         self._groups: dict[tuple[int, ...], Groups] = {}
+        self._encrypted = cache(is_encrypted)
 
     def split(self, host: Any) -> tuple[Groups, dict[str, Any]]:
         """What the host's groups say, and what lies over it."""
@@ -261,9 +257,33 @@ class Variables:
             for name, place in late:
                 try:
                     place[name] = templated(templar, everything[name])
-                except AnsibleError as error:
-                    raise NotTemplatedError(name, everything[name], groups.membership, error) from error
+                except (AnsibleError, *UNFILLED) as error:
+                    secret = Sources(everything, self._encrypted).named(name)
+                    raise NotTemplatedError(name, everything[name], groups.membership, error, secret=secret) from error
         return Layered(shared, own), groups.membership
+
+    def secrets(self, host: Any, values: Mapping[str, Any], names: frozenset[str], own: frozenset[str]) -> dict[str, set[str]]:
+        """The variables that hold a hidden value, of those that findings are about, each with its texts. ``values``: what they hold.
+        ``names``, ``own``: of those that come from files in a vault as a whole, what the groups and what the host itself has."""
+        groups, raw = self.split(host)
+        known = self._loader.values.get(host.name, {})
+        fresh = [name for name, value in raw.items() if known.get(name) is not value and name not in self._magic and name not in MAGIC]
+        if groups.secret == [] and not own and not fresh:
+            return {}
+        everything = {**groups.raw, **raw}
+        sources = Sources(everything, self._encrypted, {*(names - raw.keys() if groups.raw else names), *own})
+        if own or any(map(sources.named, fresh)):
+            keys = sources.keys()
+        else:
+            if groups.secret is None:
+                groups.secret = Sources(groups.raw, self._encrypted, names).keys()
+            keys = [key for key in groups.secret if key not in raw]
+        found = {key: set() if key in KEPT else sources.texts(key, values[key]) for key in keys}
+        for key in found.keys() & KEPT:
+            with suppress(AnsibleError, *UNFILLED):  # one that cannot be filled in here is shown as it is written
+                filled = Templar(loader=self._loader, variables=everything).template(everything[key])
+                found[key] = sources.texts(key, plain(decrypted(filled)))
+        return found
 
     def connection(self, host: Any, failed: Callable[[AnsibleError], Any]) -> dict[str, Any]:
         """What decides how the host is reached; ``failed``: what stands for a variable whose template cannot be filled in."""

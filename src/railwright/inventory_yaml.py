@@ -150,17 +150,9 @@ def _wrong_node(path: Path, node: yaml.Node, text: str) -> InputError:
     return wrong(path, node.start_mark.line + 1, text, node.start_mark.column + 1)
 
 
-WRITTEN: Any = type("Written", (LOADER,), {})  # YAML's own values; of one that is encrypted only that it is
-
-
-def _unsafe(loader: Any, node: Any) -> Any:
-    scalar = isinstance(node, yaml.ScalarNode)
-    tag = loader.resolve(yaml.ScalarNode, node.value, (True, False)) if scalar else f"tag:yaml.org,2002:{node.id[:3]}"
-    return loader.construct_object(type(node)(tag, node.value), deep=True)
-
-
-for _tag, _value in zip(ANSIBLE_TAGS, (lambda *_of: HIDDEN, lambda *_of: HIDDEN, _unsafe), strict=True):
-    WRITTEN.add_constructor(_tag, _value)
+WRITTEN: Any = type("Written", (LOADER,), {})  # YAML's own values; of one that is hidden only that it is
+for _tag in ANSIBLE_TAGS:
+    WRITTEN.add_constructor(_tag, lambda *_of: HIDDEN)
 
 
 def written(said: Any) -> Any:

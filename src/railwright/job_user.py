@@ -8,9 +8,9 @@ from ansible import constants
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ACCEPT, ALLOWED, ROOT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.job_user import KEY
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import LOGINS
 from railwright.exitcodes import InputError
 from railwright.inventory import Inventory
-from railwright.inventory_values import LOGINS
 from railwright.lint import BY_SSH, LintFinding, fold
 
 SAID = f"{KEY} is not set, and Ansible logs in as root; benchmarks, trainings and the ssh mesh are refused"

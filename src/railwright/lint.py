@@ -11,12 +11,12 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of, grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import TEMPLATE, WAYS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import SpecBuilder, validate_site
 from railwright.inventories import Given
 from railwright.inventory import GROUP, Inventory, Untemplated, load_inventory, uncollected
 from railwright.inventory_index import Definition, Origin, is_host_name, unread
-from railwright.inventory_values import TEMPLATE, WAYS
 from railwright.inventory_yaml import same_value
 from railwright.lint_reach import configuration, reach_findings, wrong_names
 
@@ -239,9 +239,10 @@ def fold(inventory: Inventory, findings: Iterable[Finding]) -> list[LintFinding]
     folded: dict[tuple[str, int | None, str, str, str, str], tuple[Finding, dict[str, None]]] = {}
     for finding in findings:
         file, line = _place(inventory, finding)
-        value = json.dumps(finding.value, default=str, sort_keys=True)
-        identity = (file, line, finding.key, value, finding.message, finding.severity)
-        hosts = folded.setdefault(identity, (finding, {}))[1]
+        shown = inventory.opened.shown(finding)
+        value = json.dumps(shown.value, default=str, sort_keys=True)
+        identity = (file, line, shown.key, value, shown.message, shown.severity)
+        hosts = folded.setdefault(identity, (shown, {}))[1]
         if finding.host is not None:
             hosts[finding.host] = None
     result = [

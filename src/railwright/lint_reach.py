@@ -10,8 +10,8 @@ from ansible.plugins.loader import connection_loader
 
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.hurtful import REACH, Hurtful, hurtful
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import TEMPLATE
 from railwright.inventory import Inventory
-from railwright.inventory_values import TEMPLATE
 
 Row = tuple[str, Any, Hurtful]  # variable, value as it is written, what it breaks
 ADDRESS = "ansible_host"

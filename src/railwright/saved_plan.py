@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import hidden, masked
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, read_json, rows
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from railwright import __version__
@@ -119,7 +119,7 @@ def digest(document: Any) -> str:
 
 def wish_of(spec: Spec, variables: Mapping[str, Any]) -> str:
     """A digest of what the inventory wants of a node, and where it is. Not in it: secrets, and consent, which is no part of a plan."""
-    reached = {name: str(variables[name]) for name in REACHED_BY if name in variables}
+    reached = {name: hidden(str(variables[name])) for name in REACHED_BY if name in variables}
     return digest([masked(dict(spec.as_dict(), consent=None)), reached])
 
 

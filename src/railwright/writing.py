@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import hidden
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import named_errors, open_own
 from railwright.exitcodes import InputError
 
@@ -112,6 +113,7 @@ def json_text(document: Any, indent: int | None = 2) -> str:
     Python writes NaN and Infinity, which RFC 8259 (section 6) has not, and a strict reader refuses all of a document that holds one.
     Both may come from a node's answer or from an inventory: they become text.
     """
+    document = hidden(document)
     try:
         return json.dumps(document, indent=indent, allow_nan=False) + "\n"
     except ValueError:

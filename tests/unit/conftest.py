@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import forget
 from node_trees import NODES
 from railwright.cli import console
 
@@ -27,6 +28,12 @@ def fresh_consoles() -> None:
     """The command line keeps its consoles; each test has a standard output of its own."""
     console.out.cache_clear()
     console.err.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def nothing_hidden() -> None:
+    """What a vault of the test before held."""
+    forget()
 
 
 @pytest.fixture(autouse=True)

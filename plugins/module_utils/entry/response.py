@@ -7,14 +7,10 @@ What a result says for people goes through ``masking``; what later steps work wi
 from typing import Any, Callable, Dict
 
 from ..errors import ApplyError, RailwrightError
-from ..formats.masking import masked
+from ..formats.masking import SHOWN, masked
 from ..host.disk import refusing_disk
 from ..host.host import Host
 
-SHOWN = (
-    "msg", "notes", "plan", "problems", "refused", "before", "after", "diff", "remaining", "left", "findings", "unknown", "verdicts",
-    "overview",
-)
 # What became of an apply must be known, above all where the apply filled the disk; and a check writes nothing.
 ANY_DISK = ("confirm", "outcome", "check", "bundle")
 Params = Dict[str, Any]

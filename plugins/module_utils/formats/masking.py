@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a person, a record or a report is shown of values that may be secrets: names tell. Pure, and linear in what it is given.
+"""What a person, a record or a report is shown of values that may be secrets: names tell. Linear in what it is given.
 
 Hidden are the value after a name that looks like a secret's (``HF_TOKEN=…``, ``password: …``, ``--secret …``, a sysctl ``…_key``) and
-user and password of a URL. What is written on a node is never made of what came out of here.
+user and password of a URL; and, whatever its name, each text that was given to ``hide``: on the controller, what came out of a vault.
+What is written on a node is never made of what came out of here.
 """
 
+import json
 import re
-from typing import Any, List, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Tuple
 
 from ..types import Change
 from .outside import is_digits
@@ -18,7 +20,81 @@ _SECRET = re.compile(
 _NAME_LIMIT = 64  # characters of a name that are inspected
 _QUOTES = "\"'"
 _END_OF_URL = "/?#\"'<>\\"
-_OPEN = ("key", "what")  # of a change: others refer to it by these
+SHOWN = (  # parts of a result that are for people
+    "msg", "notes", "plan", "problems", "refused", "before", "after", "diff", "remaining", "left", "findings", "unknown", "verdicts",
+    "overview",
+)
+OPEN = ("key", "what")  # of a change: others refer to it by these
+_VALUES = ("before", "after", "expected", "found")  # of a change or a finding: a number there may be a hidden value
+_HEAD = 4  # characters: a shorter text is hidden by its key alone, because it stands in every other text too
+_WHOLE = 8  # a shorter text, and a number, is hidden where it stands between other signs than letters, digits and _
+_SEALED = re.compile(r"\(hidden [0-9]{1,6}\)")
+_hidden: Dict[str, List[str]] = {}  # texts by their first characters, the longest first
+
+
+def hide(texts: Iterable[str]) -> None:
+    """Hide these texts from now on in all that this process masks or prints."""
+    for text in texts:
+        lines = [line.strip() for line in text.split("\n")]
+        for form in {text, json.dumps(text)[1:-1], repr(text)[1:-1], *(lines if len(lines) > 1 else ())}:
+            same = _hidden.setdefault(form[:_HEAD], [])
+            if len(form.strip()) >= _HEAD and form not in same:
+                same.append(form)
+                same.sort(key=len, reverse=True)
+
+
+def forget() -> None:
+    """Begin anew: the next command line of this process has another inventory."""
+    _hidden.clear()
+
+
+def hidden(value: Any, kept: Tuple[str, ...] = (), put: Callable[[str], str] = lambda _form: HIDDEN) -> Any:
+    """The same JSON value without the texts of ``hide``. ``kept``: names whose values stay. ``put``: what stands for a text."""
+    if not _hidden:
+        return value
+    if isinstance(value, str):
+        return _without_hidden(value, put)
+    if isinstance(value, dict):
+        return {hidden(name): item if name in kept else HIDDEN if name in _VALUES and hidden(str(item)) == HIDDEN else
+                hidden(item, kept, put) for name, item in value.items()}
+    return [hidden(item, kept, put) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def sealed(value: Any) -> Any:
+    """The same JSON value with a number for each text of ``hide``, for ``unsealed`` in a process that hides the same."""
+    return hidden(value, (), {form: number for number, form in _sealed().items()}.__getitem__)
+
+
+def unsealed(value: Any) -> Any:
+    if isinstance(value, str):
+        forms = _sealed()
+        return _SEALED.sub(lambda found: forms.get(found.group(), HIDDEN), value)
+    if isinstance(value, dict):
+        return {name: unsealed(item) for name, item in value.items()}
+    return [unsealed(item) for item in value] if isinstance(value, list) else value
+
+
+def _sealed() -> Dict[str, str]:
+    return {"(hidden %d)" % number: form for number, form in enumerate(sorted(form for same in _hidden.values() for form in same))}
+
+
+def _without_hidden(text: str, put: Callable[[str], str]) -> str:
+    parts: List[str] = []
+    done = at = 0
+    while at <= len(text) - _HEAD:
+        forms = [form for form in _hidden.get(text[at:at + _HEAD], ()) if text.startswith(form, at) and _stands(text, at, form)]
+        if forms:
+            parts += [text[done:at], put(forms[0])]
+            done = at + len(forms[0])
+        at = max(done, at + 1)
+    return "".join(parts) + text[done:]
+
+
+def _stands(text: str, at: int, form: str) -> bool:
+    if len(form) >= _WHOLE and not is_digits(form):
+        return True
+    around = text[at - 1:at] + text[at + len(form):at + len(form) + 1]
+    return not any(char.isalnum() or char == "_" for char in around)
 
 
 def secret_name(name: str) -> bool:
@@ -36,7 +112,7 @@ def masked(value: Any) -> Any:
     if isinstance(value, str):
         return masked_text(value)
     if isinstance(value, dict):
-        return {name: item if name in _OPEN else masked_value(str(name), item) for name, item in value.items()}
+        return {name: item if name in OPEN else masked_value(str(name), item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return _words(value)
     return value
@@ -69,7 +145,7 @@ def _words(words: Any) -> List[Any]:
 
 def masked_text(text: str) -> str:
     """Each line by itself."""
-    return "\n".join(_line(without_user(line)) for line in text.split("\n"))
+    return "\n".join(_line(without_user(line)) for line in hidden(text).split("\n"))
 
 
 def without_user(line: str) -> str:

@@ -7,6 +7,7 @@ else is dropped: facts, hosts and groups for the inventory, statistics, what the
 
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import OPEN, SHOWN, hidden
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import lines_in
 
 from .form import DATA, Choice, Misfit, fitted, plain, shortened
@@ -70,7 +71,9 @@ def passed(module: str, mode: str | None, answer: Any, *, may_skip: bool = False
             return refusal(module, "skipped is true; allowed: false, as this is no check mode")
         if found.get("failed") or found.get("skipped"):  # it may hold the keys, and need not
             form = {key if key.endswith("?") else f"{key}?": part for key, part in form.items()}
-        return {**found, **fitted(form, answer)}
+        found = {**found, **fitted(form, answer)}
+        shown = (*SHOWN, *STREAMS, "warnings")
+        return {name: hidden(value, OPEN) if name in shown else value for name, value in found.items()}
     except Misfit as misfit:
         return refusal(module, str(misfit))
 
@@ -108,5 +111,5 @@ def common(given: dict[str, Any]) -> dict[str, Any]:
 def cut(value: Any, limit: int, *, ending: bool = False) -> str:
     """A text of at most ``limit`` characters."""
     parts = value if isinstance(value, list | tuple) else [value]  # ansible.builtin.dnf's message is a row of texts at times
-    text = " ".join(item if isinstance(item, str) else "(no text)" for item in parts[:LINES_LIMIT])
+    text = hidden(" ".join(item if isinstance(item, str) else "(no text)" for item in parts[:LINES_LIMIT]))  # before a half of it is left
     return plain(text[-limit:] if ending else text[:limit])

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright explain`` of a host, a key of the inventory, or a check's code: no node is contacted."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import typer
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import HIDDEN
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from railwright.cli import console
 from railwright.cli.options import Format
@@ -33,8 +31,6 @@ def explain_host(node: str, given: Given, form: Format, *, every: bool) -> NoRet
         raise InputError(f"{node}: {where} group {GROUP} of {inventories(given)}; {allowed}")
     specs, found = build_specs(inventory, (node,))
     rows = Origins(inventory, specs).keys(node)
-    hidden = {row["key"] for row in rows if row["value"] == HIDDEN}
-    found = [item._replace(value=HIDDEN) if re.split(r"[.\[]", item.key)[0] in hidden else item for item in found]
     errors = [item for item in fold(inventory, found) if item.severity == "error"]
     groups = list(inventory.membership[node])
     document = {"host": node, "groups": groups, "keys": rows, "errors": [item.as_dict() for item in errors]}

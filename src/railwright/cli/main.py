@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import forget
 from railwright import __version__
 from railwright.cli import ansible_options
 from railwright.cli.help import Verb
@@ -181,6 +182,7 @@ def _open_closed_streams() -> None:
 def run(argv: Sequence[str] | None = None) -> int:
     settings.debug = settings.one_line = False
     vars(given).update(vars(Given()))
+    forget()
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character gets its escape, never a traceback.
         if isinstance(stream, io.TextIOWrapper):

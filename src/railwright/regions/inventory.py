@@ -12,10 +12,8 @@ from ansible import template
 from ansible.errors import AnsibleError
 from ansible.utils.unsafe_proxy import AnsibleUnsafe
 
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import TEMPLATE, VAULTED
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
-from railwright.inventory_values import TEMPLATE
-
-VAULTED = ("AnsibleVaultEncryptedUnicode", "EncryptedString")
 
 
 class Unsafe(str):

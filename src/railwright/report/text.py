@@ -9,6 +9,7 @@ attribute or add a row to a table.
 import re
 from collections.abc import Iterable, Sequence
 
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import hidden
 from ansible_collections.railwright.rdma.plugins.plugin_utils.text import is_shortened, printable, printable_lines, short, value_text
 
 __all__ = [
@@ -43,7 +44,7 @@ def ranges(numbers: Iterable[int], width: int = 0) -> str:
 
 def xml_text(value: object) -> str:
     """Text without the characters that XML cannot hold; the XML writer escapes the rest."""
-    return _NOT_XML.sub("\ufffd", str(value))
+    return _NOT_XML.sub("\ufffd", hidden(str(value)))
 
 
 def markdown_cell(value: object) -> str:
