@@ -9,8 +9,9 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import hidden
 
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")  # of Ansible's own output; ECMA-48, SGR
-# Cc: terminal control; Cf: bidirectional overrides that show a text in another order than it has; Cs: lone surrogates.
-_HIDDEN = ("Cc", "Cf", "Cs")
+# Cc: terminal control; Cf: bidirectional overrides that show a text in another order than it has; Cs: lone surrogates; Zl, Zp: ends of
+# lines and paragraphs to many a reader.
+_HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 SHORT = 48
 
 

@@ -29,6 +29,7 @@ STANDARD = tuple(
 ANSIBLE_TAGS = ("!vault", "!vault-encrypted", "!unsafe")
 # Values after every alias is followed. A site of 10,000 hosts with 8 rails has some 500,000.
 MOST_VALUES = 5_000_000
+LARGEST = 1 << 28  # bytes of a file: more than so many values take
 
 
 DEEPEST = 100  # values within values; nobody writes ten, and every reader of them goes one call deeper for each
@@ -46,6 +47,8 @@ def read(path: Path) -> str:
         if path.exists() and not path.is_file():
             # Reading a pipe or a device may never end.
             raise InputError(f"{path}: is not a regular file; allowed: a file of YAML or INI text", path)
+        if path.stat().st_size > LARGEST:
+            raise InputError(f"{path}: is larger than {LARGEST >> 20} MiB; allowed: a file of YAML or INI text", path)
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}", path) from error

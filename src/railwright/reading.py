@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A file that somebody names on the command line, within bounds."""
 
+import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -18,9 +19,10 @@ def read_bounded(file: Path, name: str, limit: int, beyond: str) -> bytes:
     of a larger one. Raises InputError."""
     try:
         with nullcontext(sys.stdin.buffer) if name != str(file) else file.open("rb") as stream:
-            data = stream.read(limit + 1)
+            size = os.fstat(stream.fileno()).st_size  # 0 of a pipe
+            data = b"" if size > limit else stream.read((size or limit) + 1)
     except OSError as error:
         raise InputError(f"{name}: {error.strerror}") from error
-    if len(data) > limit:
+    if size > limit or len(data) > limit:
         raise InputError(f"{name}: {beyond}")
     return data

@@ -20,6 +20,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside im
 from railwright.exitcodes import InputError
 from railwright.inventories import BETWEEN, Given, inventories, stored_text
 from railwright.ownership import state_directory
+from railwright.reading import read_bounded
 from railwright.writing import json_text, make_directories, write_atomic
 
 SCHEMA = 1
@@ -108,10 +109,10 @@ def load_run(identity: str | None = None) -> Run:
         raise InputError(f"no stored run {chosen!r}; newest: {', '.join(known[:-4:-1])}")
     path = state_directory("runs", chosen) / "run.json"
     try:
-        data = read_json(path.read_text(encoding="utf-8"), LIMIT)
+        data = read_json(read_bounded(path, str(path), LIMIT, f"is larger than {LIMIT >> 20} MiB").decode(), LIMIT)
         if data.pop("schema", None) != SCHEMA:
             raise InputError(f"{path}: written by another version of railwright (schema is not {SCHEMA}); run the verb again")
-        return Run(**data)
+        return Run(**{**data, "id": chosen})  # the id is a directory's name, where the report is written
     except (OSError, ValueError, TypeError, AttributeError) as error:
         raise InputError(f"{path}: not a run record: {error}") from error
 

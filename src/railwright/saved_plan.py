@@ -64,7 +64,8 @@ def read_plan(path: Path) -> SavedPlan:
             raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}; allowed: what plan -o has written", path)
         descriptor, fault = open_checked(path)
         with os.fdopen(descriptor, encoding="utf-8") as stream:
-            document = mapping(read_json(stream.read(LIMIT + 1), LIMIT))
+            size = os.fstat(descriptor).st_size
+            document = mapping(read_json(stream.read(size + 1) if size <= LIMIT else None, LIMIT))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}", path) from error
     except ValueError as error:

@@ -4,6 +4,7 @@
 from typing import Any, Callable, Dict
 
 from ..errors import RailwrightError
+from ..formats.text import first_of
 from ..host.host import Host
 from ..measure.counter_verdicts import watched
 from ..measure.ddp import node
@@ -75,7 +76,8 @@ def measure_pairs(host: Host, params: Params) -> Dict[str, Any]:
 def results(host: Host, params: Params) -> Dict[str, Any]:
     grown = run_directory.judge_counters(host, params["run"], params["node"], params["watch"])
     found = collect(host, params["run"], params["user"], params["names"])
-    left = ["%s/%s stays behind" % (run_directory.directory_of(params["run"]), name) for name in found.pop("left")]
+    names = ["%r" % name for name in found.pop("left")]  # chosen by the job user
+    left = ["%s: not removed: %s" % (run_directory.directory_of(params["run"]), first_of(names))] if names else []
     return dict(found, warnings=found.pop("notes") + left, **grown)
 
 

@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 
 from ..errors import RailwrightError
 from .run import run_bounded
-from .write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer, open_own
+from .write import CUT, OUTPUT_LIMIT, Result, Snapshot, Writer, open_own, open_regular
 
 __all__ = ["CUT", "Host", "Result", "Snapshot", "TreeHost", "recording_name"]
 
@@ -71,14 +71,12 @@ class Host(Writer):
         """Return the first ``limit`` bytes of a file, or None when it is absent or unreadable (EINVAL of sysfs too). An ordinary user gets
         less from sysfs, not an error: 64 bytes of PCI configuration space."""
         try:
-            fd = os.open(self.path(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = self._open_file(self.path(path))
         except (OSError, ValueError):
             return None
         try:
             chunks: List[bytes] = []
             left = limit
-            if not self.live and not stat.S_ISREG(os.fstat(fd).st_mode):
-                return None  # a device in a captured tree is this machine's
             piece = max(65536, os.fstat(fd).st_size)  # a file in one piece: joining many takes twice the memory
             while left > 0:
                 try:
@@ -334,6 +332,7 @@ class TreeHost(Host):
     """A captured node under a directory. Commands are answered from ``cmd/`` or not at all."""
 
     live = False
+    _open_file = staticmethod(open_regular)
 
     def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root)

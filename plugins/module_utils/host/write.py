@@ -69,6 +69,22 @@ class Snapshot(NamedTuple):
     attributes: Optional[Attributes] = ()
 
 
+def open_file(full: str) -> int:
+    """Open a file for reading. A pipe is not waited for, and a terminal does not become the one that sends this process signals."""
+    return os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+
+
+def open_regular(full: str) -> int:
+    """As ``open_file``. Raises OSError for anything but a regular file, without opening it: opening a device may start something."""
+    held = os.open(full, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(held).st_mode):
+            raise OSError(errno.EINVAL, "is not a regular file", full)
+        return open_file("/proc/self/fd/%d" % held)
+    finally:
+        os.close(held)
+
+
 def is_own(state: os.stat_result, *, alone: bool = True) -> bool:
     """Whether it is a regular file of this user with one name, which (``alone``) nobody else may write."""
     return (stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid() and state.st_nlink == 1
@@ -81,7 +97,7 @@ def open_own(full: str, flags: int, mode: int = 0o600, *, renew: bool = False) -
 
     In a directory that others may write to, any of these may be a trap.
     """
-    plain = flags & ~os.O_TRUNC | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    plain = flags & ~os.O_TRUNC | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     fd = None
     try:
         fd = os.open(full, plain, mode)
@@ -103,6 +119,8 @@ def open_own(full: str, flags: int, mode: int = 0o600, *, renew: bool = False) -
 class Writer:
     """Changes files of a node. ``Host`` adds reading and running."""
 
+    _open_file = staticmethod(open_file)
+
     def path(self, path: str) -> str:
         """Where a node's path lies on this machine."""
         return path
@@ -116,7 +134,7 @@ class Writer:
         full = self.path(path)
         link = os.readlink(full) if os.path.islink(full) else None
         try:
-            fd = os.open(full, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            fd = self._open_file(full)
         except FileNotFoundError:
             return None if link is None else Snapshot(None, 0o644, (0, 0), link)
         with os.fdopen(fd, "rb") as stream:

@@ -12,6 +12,7 @@ from typing import NamedTuple, Optional
 from ..errors import RailwrightError
 from ..formats.outside import is_digits
 from ..host.host import Host
+from .processes import real_user
 
 RECORD_LOCKS = {
     "apt": ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/apt/lists/lock", "/var/cache/apt/archives/lock"),
@@ -48,7 +49,8 @@ def lock_holder(host: Host, manager: str) -> Optional[Holder]:
     for path in RECORD_LOCKS.get(manager, ()):
         inode = host.run(("stat", "-L", "-c", "%i", path)).out.strip() if host.exists(path) else ""
         for pid, locked in locks:
-            if locked == inode:
+            # Only root's processes can have it open; another user may have a file with this number in another file system.
+            if locked == inode and real_user(host, pid) == 0:
                 return Holder(path, pid, command_of(host, pid))
     for path in PID_FILES.get(manager, ()):
         owner = (host.line(path) or "").split(" ")[0]

@@ -20,6 +20,7 @@ _PROCESS = re.compile(r" {0,10}([0-9]{1,10}) ([A-Z])[^ ]{0,8} {1,8}([^ ]{1,64}) 
 _DEVICE = re.compile(r"_?nv(?!me)|rm_|uvm_|os_acquire|mlx[45]_|ib_|rdma_|uverbs|ucma_|nfs|rpc_wait")
 _JOB = re.compile("slurm|kubepods|docker|libpod|podman|containerd|crio")
 SWITCHES = re.compile(r"^voluntary_ctxt_switches:\s{0,8}([0-9]{1,18})$", re.MULTILINE)
+_REAL_USER = re.compile(r"^Uid:\t([0-9]{1,10})\t", re.MULTILINE)
 _BOOT = re.compile(r"^btime ([0-9]{1,18})$", re.MULTILINE)
 
 
@@ -37,6 +38,12 @@ def start_time(host: Host, pid: Union[int, str]) -> Optional[str]:
     text = host.read("/proc/%s/stat" % pid, 4096)
     fields = text.rpartition(")")[2].split() if text else []
     return fields[19] if len(fields) > 19 and fields[0] not in ("Z", "X") else None
+
+
+def real_user(host: Host, pid: int) -> Optional[int]:
+    """Who started it: a program with a set-user-ID bit has the rights of another one. None when there is no such process."""
+    found = _REAL_USER.search(host.read("/proc/%d/status" % pid, 4096) or "")
+    return int(found.group(1)) if found is not None else None
 
 
 def unit_installed(host: Host, unit: str, *more: str) -> bool:

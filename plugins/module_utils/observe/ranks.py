@@ -25,6 +25,7 @@ MOST = 512  # ranks of a node that are told
 THREADS = 256  # of a process
 NETWORKS = 16  # network namespaces of a node that are asked for sockets
 ENVIRON = 1024 * 1024  # bytes
+VALUE = 8192  # characters of a variable
 SS_LIMIT = 32 * 1024 * 1024
 FRAMES, XIDS, LEVELS = 12, 20, 16
 SMI_SECONDS = 10.0
@@ -94,7 +95,7 @@ def job_processes(host: Host, wanted: Wanted) -> List[Process]:
         if status is None or fields is None or wanted.uid not in (None, status.st_uid):
             continue
         words = (row.partition("=") for row in (host.read("/proc/%d/environ" % pid, ENVIRON) or "").split("\0"))
-        env = {name: value for name, _sign, value in words if name in TAKEN or name in VARIABLES}
+        env = {name: value[:VALUE] for name, _sign, value in words if name in TAKEN or name in VARIABLES}
         if _is_wanted(host, pid, fields[0], env, wanted):
             found.append(Process(pid, int(fields[2]), int(fields[20]), fields[0], env))
     return found
@@ -124,14 +125,17 @@ def choose_workers(host: Host, found: Sequence[Process]) -> Tuple[List[Process],
     needed = [name for name in (numbering[0], "SLURM_STEP_ID" if numbering[0] == "SLURM_PROCID" else "") if name]
     found = [each for each in found if all(name in each.env for name in needed)]
     place = {each.pid: (each.env.get("SLURM_STEP_ID", ""), each.env.get(numbering[0], "")) for each in found}
+    first_child: Dict[int, Process] = {}
+    for each in found:
+        first_child.setdefault(each.parent, each)
     chosen: Dict[Tuple[Any, ...], Process] = {}
     for top in [each for each in found if place.get(each.parent) != place[each.pid]]:
         worker = top
         for _level in range(LEVELS):
-            children = [each for each in found if each.parent == worker.pid]
-            if not children or not (host.line("/proc/%d/wchan" % worker.pid) or "").startswith("do_wait"):
+            child = first_child.get(worker.pid)
+            if child is None or not (host.line("/proc/%d/wchan" % worker.pid) or "").startswith("do_wait"):
                 break
-            worker = children[0]
+            worker = child
         chosen.setdefault(place[top.pid] if numbering[0] else (top.pid,), worker)
     return list(chosen.values())[:MOST], numbering
 
@@ -280,6 +284,10 @@ def recorded(host: Host, pid: int, rank: Optional[int], env: Dict[str, str], sin
     """By process group: ``group``, ``seq``, ``op`` and ``state`` of its last collective. None without a dump as new as the process."""
     owner = host.owner("/proc/%d" % pid)
     if rank is None or owner is None:
+        return None
+    # A program with a set-user-ID bit has the rights of another user than the one who chose its environment.
+    rights = "\nUid:" + "\t%d" % owner[1] * 4 + "\nGid:" + "\t%d" % owner[2] * 4 + "\n"
+    if rights not in (host.read("/proc/%d/status" % pid, 65536) or ""):
         return None
     cache = env.get("XDG_CACHE_HOME") or env.get("HOME", "/root") + "/.cache"
     prefixes = [env[name] for name in PREFIXES if env.get(name)] or [cache + "/torch/comm_lib_trace_rank_"]

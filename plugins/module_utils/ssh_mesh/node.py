@@ -228,7 +228,9 @@ def files(host: Host, user: str, members: Sequence[texts.Member]) -> List[Tuple[
 def login(host: Host, who: Account, name: str) -> Optional[str]:
     """Log into another node as the user, the way mpirun does; None when it worked, else what ssh said."""
     ssh = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", name, "true")
-    drop = ("setpriv", "--reuid=%d" % who.uid, "--regid=%d" % who.gid, "--init-groups")
+    # The user's own ssh configuration runs programs: root's environment is not for them.
+    drop = ("setpriv", "--reuid=%d" % who.uid, "--regid=%d" % who.gid, "--init-groups", "env", "-i", "HOME=" + who.home,
+            "PATH=" + accounts.SEARCH_PATH)
     answer = host.run(ssh if who.uid == host.user() else drop + ssh, LOGIN_SECONDS)
     if answer.ok:
         return None

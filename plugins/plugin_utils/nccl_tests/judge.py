@@ -18,6 +18,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdi
 from ..speed.ceilings import JUDGED_FROM
 from .floors import Floor
 
+MOST = 1 << 53  # wrong values: a program can print more than the record of a run can hold
+
 
 def judge_run(parsed: Mapping[str, Any], node: str, subject: str, floor: Floor) -> list[Verdict]:
     """``subject``: all_reduce of 16 ranks …; a floor without a figure: reported, not judged. ``node`` is '' for a run over several."""
@@ -47,7 +49,7 @@ def wrong_values(parsed: Mapping[str, Any]) -> str | None:
     The two counts have their own units: ``#wrong`` counts elements, the footer comparisons with any (src/common.cu, ``errors[0]++``).
     """
     halves = [(row["size"], half["wrong"] or 0) for row in parsed["rows"] for half in (row["out_of_place"], row["in_place"]) if half]
-    wrong, bounds = sum(count for _size, count in halves), parsed["out_of_bounds"] or 0
+    wrong, bounds = min(sum(count for _size, count in halves), MOST), min(parsed["out_of_bounds"] or 0, MOST)
     if not wrong and not bounds:
         return None
     sizes = sorted({size for size, count in halves if count})
@@ -60,7 +62,7 @@ def _values(parsed: Mapping[str, Any], where: VerdictSubject) -> Verdict:
     known = [count for count in counts if count is not None]
     damage = wrong_values(parsed)
     if damage is not None:
-        return verdict("nccl.values", where, "fail", 0, sum(known) or parsed["out_of_bounds"], damage)
+        return verdict("nccl.values", where, "fail", 0, min(sum(known) or parsed["out_of_bounds"], MOST), damage)
     if not known:
         return verdict("nccl.values", where, "skipped", 0, None, "unchecked: the run compared no value (-c 0)")
     return verdict("nccl.values", where, "pass", 0, 0, f"no wrong value in {len(known)} comparisons")

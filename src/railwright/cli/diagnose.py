@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import json_object
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import LIMIT, json_object
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.slurm import expand
 from railwright.cli import console
 from railwright.cli.changes import nodes_line
@@ -17,6 +17,7 @@ from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Trans
 from railwright.cli.session import Session, concluded, node_counts
 from railwright.exitcodes import ExitCode, InputError
 from railwright.hangs import Judgement, judged, seen_ranks
+from railwright.reading import read_bounded
 
 HELP = """Say which rank of a job all others wait for, on which node, and why; or that it cannot tell, and what would tell. Change \
 nothing: no process is stopped, traced or signalled.
@@ -45,7 +46,8 @@ def command(
 ) -> None:  # fmt: skip
     if (job is None) == (process is None):
         raise InputError("whose processes? allowed: JOB, or --process NAME")
-    said = None if ras is None else json_object(ras.read_text(encoding="utf-8", errors="replace"))
+    beyond = f"is larger than {LIMIT >> 20} MiB"
+    said = None if ras is None else json_object(read_bounded(ras, str(ras), LIMIT, beyond).decode("utf-8", "replace"))
     if ras is not None and said is None:
         raise InputError(f"--ras {ras}: is no JSON object; allowed: what ncclras -f json printed")
     session = Session("diagnose", inventory, limit, form)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import StrEnum
+from os.path import realpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -302,7 +303,7 @@ def _counted(switches: list[str], priority: int) -> tuple[dict[str, Any], dict[s
         os, *files = rest.split(":")
         if not name or os not in READERS or len(files) != 2 or any(same_switch(name, known) for known in counted):
             raise InputError(f"--switch {text}: allowed: NAME=OS:BEFORE:AFTER, once for each switch, with OS of {', '.join(READERS)}")
-        if len({Path(file).resolve() for file in files}) == 1:
+        if len(set(map(realpath, files))) == 1:
             raise InputError(f"--switch {text}: BEFORE and AFTER are one file; allowed: two exports, of two times")
         counted[name], own = grown(*(read(os, read_export(Path(file)), priority, file) for file in files))
         unknown |= {f"{name} {port}": why for port, why in own.items()}

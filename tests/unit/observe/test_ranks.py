@@ -172,7 +172,8 @@ def test_a_dump_is_data_or_nothing(text: bytes) -> None:
 
 
 def test_a_dump_of_an_earlier_job_says_nothing(make_tree: MakeTree, tmp_path: Path) -> None:
-    host = make_tree({"proc/10/root/fr/rank_1": ""})
+    same = ["\t".join(["Uid:", *[str(os.getuid())] * 4]), "\t".join(["Gid:", *[str(os.getgid())] * 4])]
+    host = make_tree({"proc/10/root/fr/rank_1": "", "proc/10/status": "\n".join(["Name:\tx", *same, ""])})
     (tmp_path / "node/proc/10/root/fr/rank_1").write_bytes(dump(entry(7, "started")))
     env = {"TORCH_FR_DUMP_TEMP_FILE": "/fr/rank_"}
     assert recorded(host, 10, 1, env, 0.0) is not None

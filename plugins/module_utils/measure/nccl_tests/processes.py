@@ -21,7 +21,7 @@ from ...errors import RailwrightError
 from ...formats.outside import is_digits
 from ...host import host as node
 from ...host.host import SEARCH_PATH, Account, Host
-from ...observe.processes import start_time
+from ...observe.processes import real_user, start_time
 
 MARKER = "RAILWRIGHT_BENCH"
 KILL_AFTER_S = 10  # between TERM and KILL: mpirun needs some to end its ranks on the other nodes
@@ -30,7 +30,6 @@ STATUS, LEASE = ".status", ".lease"  # beside the log
 POLL_S, WAIT_STEP_S = 0.1, 0.2
 TERM_S = 5.0  # how long those that are ended have to go by themselves
 KILL_S = 10.0
-_REAL_USER = re.compile(r"^Uid:\t([0-9]{1,10})\t", re.MULTILINE)
 RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 
 # argv: log, seconds of the lease (0: none), seconds of the command, command … Python 3.6.
@@ -124,6 +123,7 @@ def start(
             raise RailwrightError("nccl_tests_user: %s: only root can start a job as another user" % user)
         command = ["runuser", "-u", user, "--"] + command
     with rights_of(host, user):
+        host.remove(log)  # the user may have put a pipe there, and whoever opens it would wait for a reader
         host.remove(log + STATUS)
         host.write(log + LEASE, "", 0o600)
     pid = host.spawn(command, log, dict(own, **{JOB_VARIABLES: json.dumps(values)}), (who.name, who.uid, who.gid))
@@ -170,12 +170,6 @@ def _status(host: Host, log: str, user: str) -> Tuple[Optional[int], Optional[fl
     return (int(found.group(1)), float(found.group(2))) if found is not None else (None, None)
 
 
-def real_user(host: Host, pid: int) -> Optional[int]:
-    """Who started it: a program with a set-user-ID bit has the rights of another one. None when there is no such process."""
-    found = _REAL_USER.search(host.read("/proc/%d/status" % pid, 4096) or "")
-    return int(found.group(1)) if found is not None else None
-
-
 def marked(host: Host, run: str, uid: int) -> List[Started]:
     """Every process of this node that carries the run's marker and that user ``uid`` or root has started, this one excepted."""
     wanted = ("%s=%s" % (MARKER, run)).encode()
@@ -184,9 +178,9 @@ def marked(host: Host, run: str, uid: int) -> List[Started]:
         if not is_digits(name) or int(name) in (1, host.process()):
             continue
         begun = start_time(host, int(name))
-        if begun is None or wanted not in (host.read_bytes("/proc/%s/environ" % name) or b"").split(b"\0"):
+        if begun is None or real_user(host, int(name)) not in (uid, 0):
             continue
-        if real_user(host, int(name)) in (uid, 0):
+        if wanted in (host.read_bytes("/proc/%s/environ" % name) or b"").split(b"\0"):
             found.append(Started(int(name), begun))
     return found
 

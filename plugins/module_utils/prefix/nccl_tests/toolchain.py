@@ -143,7 +143,7 @@ def state(host: Host, directory: str) -> Dict[str, Any]:
     """Every program of a directory with its sha256, and the manifest beside them. By children alone: it may be on a mount."""
     check_answers(host, directory)
     one_level = ("-mindepth", "1", "-maxdepth", "1")
-    wanted = ("-name", "*" + ENDING, "-perm", "/111", "-printf", "%f\\0")
+    wanted = ("-type", "f", "-name", "*" + ENDING, "-perm", "/111", "-printf", "%f\\0")
     listed = on_mount(host, directory, ("find", "-L", directory) + one_level + wanted)
     manifest = on_mount(host, directory, ("head", "-c", "%d" % MANIFEST_LIMIT, "--", "%s/%s" % (directory, MANIFEST)))
     programs = sums(host, directory, sorted(name for name in listed.out.split("\0") if name))
