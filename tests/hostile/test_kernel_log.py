@@ -24,6 +24,7 @@ import pytest
 from tests.fixtures.node_tree import kmsg
 
 from ansible_collections.railwright.rdma.plugins.module_utils.agent import status
+from ansible_collections.railwright.rdma.plugins.module_utils.agent.main import answer
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.system.agent import hook_text
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.health import judge_health
@@ -37,6 +38,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.ranks impo
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from profile_trees import Tree, spec_of
+from railwright.watch.decide import Limits, Node, decide
 
 NODE = "ib8"
 # Of a GPU that the node has; a harmless message of the future; the end of a fault.
@@ -202,7 +204,7 @@ def test_who_reads_the_log_of_this_machine(tags: dict[str, str]) -> None:
         switch.write_text(before)
 
 
-def test_the_agent_and_the_prolog_take_jobs(tags: dict[str, str], tmp_path: Path) -> None:
+def test_the_agent_the_prolog_and_the_drain_take_it_for_nothing(tags: dict[str, str], tmp_path: Path) -> None:
     """Nor does the forged message of the future hide a real one, and a real one ends the prolog with 1."""
     tree = node(tmp_path, kmsg=ring())
     settings = Settings("drain", nobodys_spec().as_dict(), 3, "")
@@ -217,10 +219,14 @@ def test_the_agent_and_the_prolog_take_jobs(tags: dict[str, str], tmp_path: Path
 
     code, document = asked()
     assert (code, [row for row in document["findings"] if row["check"] == "gpu.xid"]) == (0, [])
+    forging = answer(tree.host, {"node": "n1"}, True)["agent"]
     last = read_ring(tree.host)[-1]
     tree.put("/dev/kmsg", ring() + kmsg(f"[{last.at:.6f}] {FORGED}\n", first=last.number + 1).encode())
     code, document = asked()
     assert (code, [row["status"] for row in document["findings"] if row["check"] == "gpu.xid"]) == (1, ["fail"])
+    sick = answer(tree.host, {"node": "n1"}, True)["agent"]
+    found = decide([Node(f"n{at}", "drain", forging if at else sick) for at in range(100)], {}, Limits(1, 0.05, 1))
+    assert (list(found.drain), found.tripped) == (["n0"], ""), "99 that forge are neither drained nor open the breaker for the sick one"
 
 
 # Lines of the kernel with text that an unprivileged program chooses: {comm} has 15 bytes at most, {name} 255, {link} is a network
