@@ -39,10 +39,11 @@ class News(NamedTuple):
 
 def is_shown(row: Any) -> bool:
     """Return whether a row of a file has the fields of a finding that are published, each of its type."""
-    known = row.get("known") if isinstance(row, dict) else None
-    return isinstance(row, dict) and all(isinstance(row.get(name), str) for name in SHOWN) and is_time(row.get("first")) and (
-        known is None or (isinstance(known, dict) and is_time(known.get("t"))
-        and all(isinstance(known.get(name), str) for name in ("by", "reason"))))
+    if not isinstance(row, dict) or not is_time(row.get("first")) or not all(isinstance(row.get(name), str) for name in SHOWN):
+        return False
+    known = row.get("known")
+    return known is None or (isinstance(known, dict) and is_time(known.get("t")) and all(
+        isinstance(known.get(name), str) for name in ("by", "reason")))
 
 
 def is_finding(row: Any) -> bool:

@@ -246,4 +246,3 @@ def _counts(kept: Any) -> Dict[str, Dict[str, int]]:
 
 def _stamp(moment: Moment) -> Dict[str, Any]:
     return dict(moment._asdict())
-

@@ -44,8 +44,7 @@ def pam_lines(host: Host, service: str, depth: int = 0) -> Iterator[List[str]]:
         if words[:1] != ["@include"] and words[1:2] not in (["include"], ["substack"]):
             yield words
         elif "/" not in words[-1] and depth < MAX_INCLUDES:
-            for more in pam_lines(host, words[-1], depth + 1):
-                yield more
+            yield from pam_lines(host, words[-1], depth + 1)
 
 
 def modules_of(words: List[str]) -> List[str]:

@@ -96,9 +96,9 @@ def _memory(spec: Spec, memory: Mapping[str, int]) -> List[Problem]:
     total = memory.get("MemTotal")
     if total is None:
         return []
-    return [Problem(AREA, key, "%s reserves %d MiB of the node's %d MiB; at most %d %% can be reserved" % (
-        key, kib // 1024, total // 1024, MOST_RESERVED)) for key, kib in reserved(spec, memory.get("Hugepagesize", 2048))
-            if kib * 100 > total * MOST_RESERVED]
+    text = "%s reserves %d MiB of the node's %d MiB; at most %d %% can be reserved"
+    return [Problem(AREA, key, text % (key, kib // 1024, total // 1024, MOST_RESERVED))
+            for key, kib in reserved(spec, memory.get("Hugepagesize", 2048)) if kib * 100 > total * MOST_RESERVED]
 
 
 def reserved(spec: Spec, page: int) -> Iterator[Tuple[str, int]]:
