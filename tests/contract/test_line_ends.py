@@ -24,7 +24,6 @@ TEXT_MODE = {
     "plugins/action/rdma_upgrade.py": "the machine's id, one word",
     "src/railwright/ansible_env.py": "ansible.cfg, as Ansible reads it",
     "src/railwright/cli/bench.py": "compared with the head that we write",
-    "src/railwright/cli/diagnose.py": "JSON",
     "src/railwright/cli/main.py": "the null device",
     "src/railwright/cli/watch.py": "JSON of our own",
     "src/railwright/drift.py": "JSON of our own",
@@ -38,7 +37,6 @@ TEXT_MODE = {
     "src/railwright/lab/state.py": "JSON of our own",
     "src/railwright/lab/tools.py": "programs that make the lab's machines",
     "src/railwright/mirror/fill.py": "SHA256SUMS: each line matches whole, and its writer may write LF",
-    "src/railwright/runs.py": "JSON of our own",
     "src/railwright/saved_plan.py": "JSON",
     "roles/ddp_benchmark/files/ddp_benchmark.py": "the driver's version file, searched by a pattern without lines",
 }

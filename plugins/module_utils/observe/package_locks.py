@@ -12,7 +12,6 @@ from typing import NamedTuple, Optional
 from ..errors import RailwrightError
 from ..formats.outside import is_digits
 from ..host.host import Host
-from .processes import real_user
 
 RECORD_LOCKS = {
     "apt": ("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/lib/apt/lists/lock", "/var/cache/apt/archives/lock"),
@@ -21,6 +20,7 @@ RECORD_LOCKS = {
 PID_FILES = {"dnf": ("/var/cache/dnf/metadata_lock.pid", "/var/cache/dnf/download_lock.pid", "/var/lib/dnf/rpmdb_lock.pid",
                      "/var/log/log_lock.pid")}
 _LOCK_LINE = re.compile(r"^[0-9]+: (?:POSIX|OFDLCK) +\S+ +WRITE +([0-9]{1,18}) [0-9a-f]+:[0-9a-f]+:([0-9]{1,18}) ", re.MULTILINE)
+_STARTED_BY_ROOT = re.compile(r"^Uid:\t0\t", re.MULTILINE)
 POLL_SECONDS = 1.0
 
 
@@ -50,7 +50,7 @@ def lock_holder(host: Host, manager: str) -> Optional[Holder]:
         inode = host.run(("stat", "-L", "-c", "%i", path)).out.strip() if host.exists(path) else ""
         for pid, locked in locks:
             # Only root's processes can have it open; another user may have a file with this number in another file system.
-            if locked == inode and real_user(host, pid) == 0:
+            if locked == inode and _STARTED_BY_ROOT.search(host.read("/proc/%d/status" % pid, 4096) or ""):
                 return Holder(path, pid, command_of(host, pid))
     for path in PID_FILES.get(manager, ()):
         owner = (host.line(path) or "").split(" ")[0]
