@@ -17,7 +17,7 @@ EXCEPTIONS = {
     "plugins/module_utils/areas/firewall/openings.py": "`what` of a packet filter's condition is saddr, dport and the like",
     "plugins/module_utils/rules/packet_filter.py": "the same",
     "plugins/module_utils/measure/ddp/failure.py": "PyTorch's own message: nothing else tells which rank failed first",
-    "plugins/plugin_utils/spec/opened.py": "what is shown of a message: the advice that a hidden value leads to is cut off, and nothing is decided",
+    "plugins/plugin_utils/spec/opened.py": "what is shown of a message with a hidden value; nothing is decided",
 }
 YAML = re.compile(rf"attr\(\s*['\"](?:{'|'.join(sorted(TEXTS))})['\"]")
 
