@@ -18,7 +18,7 @@ from railwright.inventories import Inventories
 from railwright.ownership import open_checked
 
 BESIDE = re.compile(r"group_vars|host_vars|[a-z]+_plugins")  # of an inventory that is a file
-LEFT_OUT = re.compile(r"\..*|__pycache__", re.DOTALL)  # hidden files, which Ansible passes over, and what Python compiles
+LEFT_OUT = re.compile(r"\..*|.*\.pyc", re.DOTALL)  # hidden and compiled files; Ansible passes over both, but not over __pycache__
 ROUNDS = 200_000  # of PBKDF2: plans are shared, and a fast digest would give a short secret away to who knows the rest
 
 

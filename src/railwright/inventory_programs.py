@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What an inventory runs on this controller when it is loaded, or when its nodes are reached; found without loading it."""
 
+import json
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -14,7 +16,7 @@ from railwright.inventory_content import Content
 from railwright.inventory_yaml import LOADER, items, may_be_deep, written
 
 LOOKUPS = frozenset(("lookup", "query", "q"))  # how a template reaches one; Ansible's own filters and tests run nothing
-REACHES = re.compile(r"ansible_(connection|\w+_(args|executable))")  # variables that say what is started to reach a node
+REACHES = re.compile(r"ansible_(connection|\w+_(args|executable|provider))")  # variables that say what runs here to reach a node
 PLAIN = ("ssh", "smart")
 OUT = "../"  # in the name of a host or a group: its variables are read from there
 OUTSIDE = "a path that leads out of the inventory"
@@ -26,7 +28,9 @@ def programs(content: Content) -> Iterator[str]:
     yield from (f"{path}: an executable file" for path in content.executables)
     yield from (f"{path}: a plugin that ansible.cfg names" for path in content.plugins)
     for path in content.files:
-        yield from dict.fromkeys(f"{path}: {what}" for what in _programs(path.read_bytes().decode("utf-8", "replace")))
+        text = path.read_bytes().decode("utf-8", "replace")
+        found = [*_programs(text), *(_in_toml(text) if path.suffix == ".toml" else ())]
+        yield from dict.fromkeys(f"{path}: {what}" for what in found)
 
 
 def _programs(text: str) -> Iterator[str]:
@@ -43,6 +47,12 @@ def _programs(text: str) -> Iterator[str]:
     for number, line in enumerate(text.split("\n"), 1):
         if "=" in line or OUT in line.translate(NO_QUOTES):
             yield from (f"line {number}: {what}" for what in _in_line(line.strip()))
+
+
+def _in_toml(text: str) -> Iterator[str]:
+    """Find them in what TOML stands for: its keys have escapes too. Lines are those of the whole file as one."""
+    with suppress(tomllib.TOMLDecodeError, RecursionError):
+        yield from _in_yaml(yaml.compose(json.dumps(tomllib.loads(text), default=str), Loader=LOADER))
 
 
 def _in_yaml(top: Any) -> Iterator[str]:

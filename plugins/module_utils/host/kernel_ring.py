@@ -19,6 +19,9 @@ AHEAD, AHEAD_SECONDS = 1.001, 60.0
 _KERNEL = 8  # priorities below it are of facility 0, which only the kernel uses
 # A flag other than - marks the rest of a message that another CPU interrupted: no driver begins a message there.
 _RECORD = re.compile(r"([0-9]{1,4}),([0-9]{1,19}),([0-9]{1,18}),-(?:,[^;]{0,200})?;(.{0,%d})" % LINE)
+# Netfilter's targets LOG and log: their prefix, then this. Source: net/netfilter/nf_log_syslog.c
+_PACKET = re.compile(r"IN=[^ ]{0,64} OUT=")
+ALL_NAMESPACES = "/proc/sys/net/netfilter/nf_log_all_netns"
 _UPTIME = re.compile(r"[0-9]{1,12}\.[0-9]{1,6}")
 
 
@@ -34,7 +37,7 @@ def read_ring(host: Host) -> List[Record]:
     """Return the messages of the kernel's ring, oldest first; [] where it cannot be read. A message of a program is left out."""
     data = (host.read_bytes(KMSG, RING) or b"").decode("ascii", "replace")
     found = [match.groups() for match in map(_RECORD.match, data.split("\n")) if match is not None]
-    return not_later(host, [Record(int(stamp) / 1e6, text, int(number)) for priority, number, stamp, text in found
+    return believable(host, [Record(int(stamp) / 1e6, text, int(number)) for priority, number, stamp, text in found
                             if int(priority) < _KERNEL])
 
 
@@ -44,7 +47,11 @@ def uptime(host: Host) -> float:
     return float("inf") if found is None else float(found.group())
 
 
-def not_later(host: Host, records: List[Record]) -> List[Record]:
-    """Drop messages with a stamp in the future: a reader of what is new would pass over everything until then."""
+def believable(host: Host, records: List[Record]) -> List[Record]:
+    """Drop messages with a stamp in the future, because a reader of what is new would pass over everything until then; and logged packets
+    where each network namespace may log them, because a user in a namespace chooses how such a message begins."""
     bound = uptime(host) * AHEAD + AHEAD_SECONDS if records else 0.0
-    return [record for record in records if record.at <= bound]
+    packets = {record for record in records if _PACKET.search(record.text)}
+    if packets and host.line(ALL_NAMESPACES) != "1":
+        packets = set()
+    return [record for record in records if record.at <= bound and record not in packets]

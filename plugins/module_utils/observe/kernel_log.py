@@ -15,7 +15,7 @@ from ..formats.outside import json_object, mapping, rows, whole
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import pci_address
 from ..host.host import Host
-from ..host.kernel_ring import LINE, Record, not_later, read_ring, uptime
+from ..host.kernel_ring import LINE, Record, believable, read_ring, uptime
 
 KMSG, JOURNALD, DMESG = "kmsg", "journal", "dmesg"
 TRUSTED = (KMSG, JOURNALD)
@@ -53,14 +53,14 @@ def read_log(host: Host) -> Log:
     complete = bool(ring) and ring[0].number == 0
     if not complete and host.which(JOURNAL[0]) is not None:
         stored = [record for record in map(_of_journal, host.run(JOURNAL, SECONDS).out.split("\n")) if record is not None]
-        older = [record for record in not_later(host, stored) if not ring or record.at < ring[0].at]
+        older = [record for record in believable(host, stored) if not ring or record.at < ring[0].at]
         if older:
             return Log(JOURNALD, None, older[0].at == 0.0, older + ring)
     if ring:
         return Log(KMSG, None, complete, ring)
     answer = host.run((DMESG,), SECONDS)
     lines = [_LINE.match(line) for line in answer.out.split("\n")] if answer.ok else []
-    text = not_later(host, [Record(float(line.group(1)), _escaped(line.group(2))) for line in lines if line is not None])
+    text = believable(host, [Record(float(line.group(1)), _escaped(line.group(2))) for line in lines if line is not None])
     if text:
         return Log(DMESG, None, text[0].at == 0.0, text)
     return Log(None, one_line(answer.err or "dmesg printed nothing", TEXT), False, [])

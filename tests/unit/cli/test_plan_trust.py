@@ -207,6 +207,10 @@ def test_what_the_inventory_runs_here_is_named_and_asked_for(home: Path, call: C
                                                                    "line 3: a path that leads out of the inventory"]),
         ("hosts.yml", 'rdma:\n  hosts:\n    "..\\x2f..\\x2ftmp/x": {a: ../b}\n', ["line 3: a path that leads out of the inventory"]),
         ("host_vars/.x.yml", "rdma_mtu: '{{ q(1) }}'\n", ["line 1: a lookup"]),
+        ("hosts.toml", '[all.vars]\n"ansible_ssh_common\\u005fargs" = "-o X"\na = {"b" = "{\\u007b q(1) }}"}\n',
+         ["line 1: a lookup", "line 1: ansible_ssh_common_args"]),
+        ("hosts.yml", "rdma:\n  vars:\n    ansible_ssh_pkcs11_provider: /x.so\n", ["line 3: ansible_ssh_pkcs11_provider"]),
+        ("__pycache__/hosts.yml", "rdma:\n  vars:\n    x: '{{ q(1) }}'\n", ["line 3: a lookup"]),
         ("hosts", "[rdma]\nn[1:4] ansible_host=10.0.0.1 x='{{ y }}' # lookup\n", []),
     ],
 )  # fmt: skip

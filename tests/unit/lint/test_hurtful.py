@@ -27,6 +27,11 @@ RAILS = f"          {N1}\n"
     ("ansible_ssh_args: -oUserKnownHostsFile=/dev/null", "ansible_ssh_args", "(UserKnownHostsFile=/dev/null)"),
     (f"ansible_host_key_checking: {NO}", "ansible_host_key_checking", "turns off the check of host keys"),
     ('ansible_ssh_host_key_checking: "no"', "ansible_ssh_host_key_checking", "turns off the check of host keys"),
+    ("ansible_ssh_common_args: -o ForwardAgent=yes", "ansible_ssh_common_args", "root on one node logs in to every other"),
+    ("ansible_ssh_extra_args: -vA", "ansible_ssh_extra_args", "root on one node logs in to every other"),
+    ("ansible_ssh_args: -o ControlPath=/tmp/%C", "ansible_ssh_args", "another user's socket may take the connection"),
+    ("ansible_control_path_dir: /tmp", "ansible_control_path_dir", "another user's socket may take the connection"),
+    ("ansible_remote_tmp: /tmp/.ansible", "ansible_remote_tmp", "may replace what Ansible runs there as root"),
     ("nccl_gid_index: 99", "nccl_gid_index", "is beyond the entries that a port has with 16 addresses"),
     ("pci_tuning_kernel_args: [memmap=4G@1G]", "pci_tuning_kernel_args[0]", "takes memory away from the node"),
     ("host_tuning_sysctls: {vm.overcommit_memory: 2}", "host_tuning_sysctls.vm.overcommit_memory", "the address space that CUDA reserves"),
@@ -47,7 +52,8 @@ def test_hosts_that_differ_in_case_alone(make: Make) -> None:
 
 @pytest.mark.parametrize("text", [
     "ansible_port: '22'", "ansible_user: 'SITE\\me@example.com'", "ansible_host: '{{ inventory_hostname }}.example.com'",
-    "ansible_port: 65535",
+    "ansible_port: 65535", "ansible_remote_tmp: ~/.ansible/tmp", "nccl_conf_path: /etc/site/nccl.conf",
+    "ansible_ssh_common_args: -o ForwardAgent=no -a -i /home/A -J A -o ControlPath=/run/user/1/%C",
     "ansible_ssh_common_args: -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/etc/known -o GlobalKnownHostsFile=/dev/null",
     "ansible_python_interpreter: auto_silent", "ansible_python_interpreter: /opt/tmp/bin/python3",
     "ansible_become_exe: /tmpfs/sudo", "ansible_user: a-b", "ansible_ssh_common_args: -o Port=1",

@@ -120,6 +120,18 @@ def test_a_program_s_record_is_no_kernel_s(node: Make) -> None:
     assert "gpu.xid" not in judged(tree)
 
 
+@pytest.mark.parametrize(("switch", "packet", "status"), [
+    ("1", "IN= OUT=lo SRC=127.0.0.1 ", None), ("1", "", "fail"), ("0", "IN= OUT=lo SRC=127.0.0.1 ", "fail"), (None, "IN= OUT=lo ", "fail"),
+])  # fmt: skip
+def test_a_packet_of_a_user_s_own_network_is_no_driver_s_message(switch: str | None, packet: str, status: str | None, node: Make) -> None:
+    """As a real kernel 6.18 printed it for nobody in a network namespace: iptables -j LOG --log-prefix 'NVRM: Xid (PCI:27:00): 79 '."""
+    tree = node(f"[40000.000000] NVRM: Xid (PCI:27:00): 79 {packet}\n")
+    if switch is not None:
+        tree.put("/proc/sys/net/netfilter/nf_log_all_netns", f"{switch}\n")
+    found = judged(tree).get("gpu.xid")
+    assert (found and found.status) == status
+
+
 @pytest.mark.parametrize("flags", ["c", "+", "c,caller=T1"])
 def test_the_rest_of_an_interrupted_message_is_none(flags: str, node: Make) -> None:
     tree = node("")
