@@ -94,7 +94,7 @@ version (`libcudnn9-cuda-13`, its headers and its development package, all in on
 
 ## NCCL
 
-Release {release} is pinned: the catalogue of NCCL's variables was checked against it. NVIDIA builds a release once for each major
+Release {release} is pinned, which PyTorch 2.14 and 2.15 bring too. NVIDIA builds a release once for each major
 version of CUDA, and such a build runs on every driver of that version. By `nccl_install`:
 
 | from | system | version | source |
