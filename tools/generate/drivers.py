@@ -36,7 +36,9 @@ Left out by a stack, and refused before anything changes: ConnectX-3 and older b
 ConnectX-8 and BlueField-3 by MLNX_OFED (NVIDIA, DOCA 2.9 release notes).
 
 DOCA 3.2 is the last release with prebuilt kernel modules. From 3.3 on they are built by DKMS alone and NVIDIA does not sign them,
-so that Secure Boot needs a key of yours (NVIDIA, DOCA-Host installation and DKMS management guide).
+so that Secure Boot needs a key of yours (NVIDIA, DOCA-Host installation and DKMS management guide). The feature releases 3.4.0 (26.04)
+and 3.5.0 (26.07) are beside the LTS that is pinned, under the same paths of NVIDIA's repository: `rdma_stack_version` takes them
+(Mellanox/network-operator 2621, and 3071 of 2026-08-25).
 
 ### What two repositories would both give
 
@@ -94,7 +96,7 @@ version (`libcudnn9-cuda-13`, its headers and its development package, all in on
 
 ## NCCL
 
-Release {release} is pinned: the catalogue of NCCL's variables was checked against it. NVIDIA builds a release once for each major
+Release {release} is pinned, which PyTorch 2.14 and 2.15 bring too. NVIDIA builds a release once for each major
 version of CUDA, and such a build runs on every driver of that version. By `nccl_install`:
 
 | from | system | version | source |

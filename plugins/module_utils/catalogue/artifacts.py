@@ -67,7 +67,7 @@ class Artifact(NamedTuple):
 DOCA_RELEASE = "3.2.3"
 MLNX_OFED_RELEASE = "24.10-4.1.4.0"
 INDEX = "nccl_wheel_index"  # the inventory key whose value takes this word's place
-NCCL_RELEASE = "2.30.7"  # the one that the catalogue of its variables was checked against
+NCCL_RELEASE = "2.30.7"  # PyTorch 2.14 and 2.15 bring the same
 
 # What the rows of one vendor have in common. NVIDIA re-signed every DOCA repository in January 2026 with a key of its own.
 _DOCA_HOST_KEY = "70454E6BF5D9C2D3B78709E8DC726C5E41B9CC50"

@@ -44,11 +44,12 @@ class VersionPin(NamedTuple):
     why: str
 
 
-_LIFE = "NVIDIA (supported drivers and CUDA toolkit versions, 615 documentation)"
+_LIFE = "NVIDIA (supported drivers and CUDA toolkit versions, 620 documentation)"
+_REDIST = "NVIDIA (compute/nvidia-driver/redist, redistrib_%s.json of %s); "
 BRANCHES = (
-    Branch("580", "580.126.20", "long-term support", "2028-06-30",
-           "AZ (versions.json: Ubuntu 24.04 with H100, AlmaLinux 8 and 9, GB300); " + _LIFE),
-    Branch("595", "595.58.03", "production", "2027-03-31", "Ubuntu's package fabric-manager-595; " + _LIFE),
+    Branch("580", "580.173.02", "long-term support", "2028-06-30", "NVIDIA/gpu-driver-container 858 (2026-07-07); " + _LIFE),
+    Branch("595", "595.91.07", "production", "2027-03-31", _REDIST % ("595.91.07", "2026-08-03") + _LIFE),
+    Branch("620", "620.70.06", "long-term support", "2029-09-30", _REDIST % ("620.70.06", "2026-11-04") + _LIFE),
 )
 # Minor version compatibility: a toolkit runs on any driver from this branch on, whatever driver it was released with.
 MINIMUM_DRIVERS = {"13": "580", "12": "525", "11": "450"}

@@ -6,6 +6,7 @@ it has to check and to add) travels there in the Spec, as ``derived`` makes it; 
 """
 
 import ipaddress
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import NCCL_RELEASE
@@ -167,8 +168,8 @@ def _gid_policy(spec: Spec, profile: NcclProfile | None) -> str:
     return "auto" if spec["nccl_gid_index"] == AUTO else "given"
 
 
-def wanted_nccl(spec: Spec) -> str | None:
-    """The release of NCCL that the inventory asks for: the distribution's newest nobody knows beforehand."""
+def wanted_nccl(spec: Spec | Mapping[str, Any]) -> str | None:
+    """Return the release of NCCL that the inventory installs; None for none, and for the distribution's newest."""
     if spec["nccl_install"] == "none":
         return None
     version = spec["nccl_version"] or (None if spec["nccl_install"] == "distribution" else NCCL_RELEASE)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Every variable that NCCL 2.30.7 reads, and names that its own library does not read: its in-tree plugins', removed, never existing,
+"""Every variable that NCCL 2.32.3 reads, and names that its own library does not read: its in-tree plugins', removed, never existing,
 other software's. Controller only; the rows, with what they were read from, are in tables/nccl_variables.yml.
 """
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..tables.rows import read_table, rows
 
-VERSION = "2.30.7"
+VERSION = "2.32.3"
 
 
 class Variable(NamedTuple):

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Rules between the NCCL profile and the other keys: its QoS, its NCCL, what defeats it, and the one GID index of a host. Pure."""
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import qos
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import NCCL_RELEASE
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import DEFAULT
 
-from ..nccl_catalogue.profiles import AUTO, GID_INDEX, HCA, Exclusion, NcclProfile, nccl_profile
+from ..nccl_catalogue.profiles import AUTO, GID_INDEX, HCA, Exclusion, NcclProfile, nccl_profile, wanted_nccl
+from ..nccl_catalogue.variables import VERSION
 from .check_qos import arithmetic
 from .findings import Findings
 from .nccl_overrides import RDMA_OFF, TURNS_OFF, check_name, check_value, rdma_off
@@ -62,7 +62,7 @@ def _check_rows(profile: NcclProfile, findings: Findings) -> None:
     """The catalogue's own rows, held to what NCCL reads: a release of ours must not write what NCCL no longer knows."""
     for row in profile.variables:
         own = Findings(findings.host)
-        known = check_name(row.name, row.name, own)
+        known = check_name(row.name, row.name, own, VERSION)
         if known is not None:
             check_value(known, row.value, None, row.name, own)
         for item in own.items:
@@ -97,11 +97,10 @@ def _against(chosen: qos.QosProfile | None) -> str:
 def _check_release(values: Mapping[str, Any], profile: NcclProfile, findings: Findings) -> None:
     first, last = profile.nccl
     key = "nccl_version" if values["nccl_version"] is not None else "nccl_install"
-    version = values["nccl_version"] or (NCCL_RELEASE if values["nccl_install"] in ("repository", "wheel", "source") else None)
-    if version is None or values["nccl_install"] == "none":
+    version = wanted_nccl(values)
+    if version is None:
         return
-    found = re.match(r"([0-9]{1,9})\.([0-9]{1,9})", version)
-    number = (int(found.group(1)), int(found.group(2))) if found is not None else (0, 0)
+    number = (*numbers(version), 0, 0)[:2]
     if (first is None or number >= _pair(first)) and (last is None or number <= _pair(last)):
         return
     allowed = f"NCCL {first} to {last}" if first and last else f"NCCL {first} and later" if first else f"NCCL up to {last}"

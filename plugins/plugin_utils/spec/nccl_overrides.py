@@ -5,15 +5,19 @@ NCCL ignores a variable that it does not know and reads ``true`` or ``0,3,5,7`` 
 integer 0, both without a word; so they are refused here.
 """
 
+import difflib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifacts import NCCL_RELEASE
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QosProfile, dscp_of, priority_of
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import numbers
 
+from ..nccl_catalogue import variables
 from ..nccl_catalogue.variables import NEVER_IN_NCCL, OWNED_BY_OTHERS, PLUGIN_VARIABLES, RANGES, REMOVED, VARIABLES, Other, Variable
 from .check_qos import arithmetic
-from .findings import MISSING, Findings, nearest
+from .findings import MISSING, Findings
 from .values import type_name
 
 # The grammar of nccl.conf: one line, at most 1023 bytes; nothing else can reach NCCL from a file.
@@ -49,13 +53,13 @@ def rdma_off(name: str, text: str) -> bool:
     return name in RDMA_OFF and re.fullmatch(RDMA_OFF[name][0], text) is not None
 
 
-def check_overrides(overrides: Mapping[Any, Any], qos: QosProfile | None, findings: Findings) -> Any:
-    """The overrides with text values (None: leave the profile's variable out), or MISSING."""
+def check_overrides(overrides: Mapping[Any, Any], qos: QosProfile | None, findings: Findings, nccl: str | None = None) -> Any:
+    """The overrides with text values (None: leave the profile's variable out), or MISSING. ``nccl``: as for check_name."""
     checked: dict[str, str | None] = {}
     before = findings.error_count()
     for name, value in overrides.items():
         path = f"nccl_overrides.{name}"
-        row = check_name(name, path, findings)
+        row = check_name(name, path, findings, nccl)
         if row is None:
             continue
         text = _text(value, path, findings)
@@ -70,8 +74,11 @@ def check_overrides(overrides: Mapping[Any, Any], qos: QosProfile | None, findin
     return checked if after == before else MISSING
 
 
-def check_name(name: Any, path: str, findings: Findings) -> Variable | None:
-    """The catalogue row of a name, or None after an error that says what to use instead."""
+def check_name(name: Any, path: str, findings: Findings, nccl: str | None = None) -> Variable | None:
+    """Return the catalogue row of a name, or None after an error that says what to use instead.
+
+    ``nccl`` is the release that reads it (None: unknown). An unknown name may be valid in a release newer than the table.
+    """
     if not isinstance(name, str):
         findings.error(path, None, f"must be the name of a variable, not {type_name(name)}", "NCCL_...")
         return None
@@ -79,21 +86,52 @@ def check_name(name: Any, path: str, findings: Findings) -> Variable | None:
         row = VARIABLES.get(name) or PLUGIN_VARIABLES[name]
         if row.deprecated is not None:
             findings.warning(path, None, "is deprecated", row.deprecated or "leave it out")
+        elif nccl is not None and numbers(nccl) < numbers(row.since[1:]):
+            findings.warning(path, None, f"is not read by NCCL {nccl}, only since {row.since}", "a newer nccl_version, or leave it out")
         return row
     if name in REMOVED:
         gone = REMOVED[name]
-        findings.error(path, None, f"was removed from NCCL (it existed in {gone.existed})", gone.replacement or "leave it out")
-    elif name in NEVER_IN_NCCL:
+        reads_it = numbers(nccl or NCCL_RELEASE) <= numbers(gone.existed.split("..")[1].strip(" v"))
+        findings.add("warning" if reads_it else "error", path, None, f"was removed from NCCL (it existed in {gone.existed})",
+                     gone.replacement or "leave it out")
+        return Variable(name, "string", "unset", "", "") if reads_it else None
+    owner = owner_of(name)
+    if name in NEVER_IN_NCCL:
         findings.error(path, None, "has never been a variable of NCCL", NEVER_IN_NCCL[name] or "leave it out")
+    elif owner is not None:
+        findings.error(path, None, f"is not read by NCCL but by {owner.owner}", owner.use_instead or "set it in the job's environment")
     else:
-        owner = owner_of(name)
-        if owner is not None:
-            findings.error(path, None, f"is not read by NCCL but by {owner.owner}",
-                           owner.use_instead or "set it in the job's environment")
-        else:
-            found = nearest(name, tuple(VARIABLES))
-            findings.error(path, None, "is no variable of NCCL", found or "a variable of NCCL 2.30.7")
+        return _unknown(name, path, findings, nccl)
     return None
+
+
+def _unknown(name: str, path: str, findings: Findings, nccl: str | None) -> Variable | None:
+    other, table = meant(name), variables.VERSION
+    if re.fullmatch(r"NCCL_[A-Z0-9_]+", name) is None or (nccl is not None and numbers(nccl) <= numbers(table)):
+        findings.error(path, None, "is no variable of NCCL", other or f"a variable of NCCL {table}")
+        return None
+    findings.warning(path, None, f"is newer than the table (NCCL {table}) or misspelt", other or "")
+    return Variable(name, "string", "unset", "", "")
+
+
+def meant(name: str) -> str | None:
+    """Return the one variable with the same words as a misspelt name, except for two letters after its prefix (NCCL_IB)."""
+    words = name.upper().split("_")
+    found = [other for other in VARIABLES if abs(len(other) - len(name)) <= 2 and _same_words(words, other.split("_"))]
+    return found[0] if len(found) == 1 else None
+
+
+def _same_words(words: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether at most two letters differ, and less than half of each word: TC for SL, or MIN for MAX, is another meaning."""
+    if len(words) != len(others) or words[:-1][:2] != others[:-1][:2]:
+        return False
+    slips = [(_letters(one, other), max(len(one), len(other))) for one, other in zip(words, others, strict=True) if one != other]
+    return sum(many for many, _length in slips) <= 2 and all(many * 2 < length for many, length in slips)
+
+
+def _letters(one: str, other: str) -> int:
+    codes = difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes()
+    return sum(max(end - start, last - first) for kind, start, end, first, last in codes if kind != "equal")
 
 
 def owner_of(name: str) -> Other | None:
@@ -167,8 +205,8 @@ def _in_values(row: Variable, text: str) -> bool:
         elif value == "MAX:n":
             if re.fullmatch(r"MAX:[0-9]+", text):
                 return True
-        # path levels are compared with strcmp, NCCL_DEBUG's words with strcasecmp (src/debug.cc)
-        elif text == value or (row.name == "NCCL_DEBUG" and text.upper() == value):
+        # path levels are compared with strcmp, the words of these two with strcasecmp
+        elif text == value or (row.name in ("NCCL_DEBUG", "NCCL_IB_RAIL_POLICY") and text.upper() == value):
             return True
     return False
 

@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import a
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 
-from ..nccl_catalogue.profiles import DEFAULT_NCCL, derived
+from ..nccl_catalogue.profiles import DEFAULT_NCCL, derived, wanted_nccl
 from . import check_drivers, check_erdma, check_fabric, check_jobs, check_qos
 from .check_entries import ENTRY_CHECKS, WHOLE_CHECKS
 from .check_nccl_env import check_nccl_env
@@ -38,7 +38,8 @@ DEFAULTS_BY_FABRIC: dict[str, dict[str, str]] = {"nccl_profile": DEFAULT_NCCL, "
 def _overrides(values: Values, _rails: Rails, findings: Findings) -> None:
     """Of NCCL's variables, against the QoS profile; restored as text."""
     profile = site_profile(values.get("qos_profile", NONE), values.get("qos_custom", {}))
-    overrides = check_overrides(values["nccl_overrides"], profile, findings)
+    nccl = wanted_nccl({"nccl_install": "none", "nccl_version": None, **values})
+    overrides = check_overrides(values["nccl_overrides"], profile, findings, nccl)
     if overrides is not MISSING and isinstance(values, dict):
         values["nccl_overrides"] = overrides
 

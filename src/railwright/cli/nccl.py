@@ -37,8 +37,8 @@ LINT_HELP = """Check NCCL settings in files, in the environment (--env), or in a
 
 nccl.conf and .nccl.conf have a grammar of their own; any other file is read as a shell would: export lines, .env, docker and Slurm \
 scripts, mpirun -x, YAML; - is standard input. Of nccl-tests' command lines there, sizes that it refuses (-b 1B) and -c 0 are findings \
-too. With -i beside files, NCCL_IB_TC is held against the inventory's QoS profile and device \
-prefixes are named. Ends 1 when there is an error.
+too. With -i beside files, they are compared with the inventory's QoS profile (NCCL_IB_TC) and \
+release of NCCL, and device prefixes are named. A variable newer than the table of railwright is a warning. Ends 1 when there is an error.
 
 \b
 Examples:
@@ -84,9 +84,9 @@ def lint(
     from railwright.nccl.check import check_prefixes, check_source, check_together
 
     sources = _sources(files or [], _grammar(grammar), env)
-    qos, findings = _of_inventory(inventory, with_own=not sources) if inventory is not None else (None, [])
+    qos, release, findings = _of_inventory(inventory, with_own=not sources) if inventory is not None else (None, None, [])
     for source in sources:
-        findings += check_source(source, qos)
+        findings += check_source(source, qos, release)
         findings += check_prefixes(source) if inventory is not None else []
     findings += check_together(sources)
     order = {source.file: position for position, source in enumerate(sources)}
@@ -184,12 +184,13 @@ def _bytes(file: Path) -> bytes:
     return read_bounded(file, file_name(file), LIMIT, f"is larger than {LIMIT // 1048576} MiB")
 
 
-def _of_inventory(inventory: Given, *, with_own: bool) -> tuple[QosProfile | None, list[NcclFinding]]:
-    """The site's QoS profile, and (``with_own``) what is wrong with the NCCL settings of the inventory itself."""
+def _of_inventory(inventory: Given, *, with_own: bool) -> tuple[QosProfile | None, str | None, list[NcclFinding]]:
+    """Return the site's QoS profile, its release of NCCL, and (``with_own``) the findings about the inventory's own NCCL settings."""
     from railwright.cli.session import opened
 
     read = opened(inventory, None, Format.TEXT)
     from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import site_profile
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import wanted_nccl
     from railwright.lint import judge_with_specs
     from railwright.nccl.check import NcclFinding
 
@@ -198,7 +199,8 @@ def _of_inventory(inventory: Given, *, with_own: bool) -> tuple[QosProfile | Non
     own = [item for item in judged if item.key.startswith(("nccl_", "rdma_nccl_", "rdma_qos_"))] if with_own else []
     findings = [
         NcclFinding(item.file, item.line or 1, item.key.rpartition(".")[2], item.severity, item.message, item.allowed) for item in own]
-    return (profiles.pop() if len(profiles) == 1 else None), findings
+    releases = {wanted_nccl(spec) for spec in specs.values()}
+    return (profiles.pop() if len(profiles) == 1 else None), (releases.pop() if len(releases) == 1 else None), findings
 
 
 ABOUT = "NCCL: explain variables, check settings, judge logs."

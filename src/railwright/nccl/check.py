@@ -48,8 +48,8 @@ class Source(NamedTuple):
     settings: tuple[Setting, ...]
 
 
-def check_source(source: Source, qos: QosProfile | None = None) -> list[NcclFinding]:
-    """The findings of one text. ``qos``: the QoS profile that NCCL_IB_TC is held against, None: none."""
+def check_source(source: Source, qos: QosProfile | None = None, nccl: str | None = None) -> list[NcclFinding]:
+    """Return the findings of one text, compared with a QoS profile (NCCL_IB_TC) and a release of NCCL, where they are known."""
     found: list[NcclFinding] = []
     for setting in source.settings:
         found += [NcclFinding(source.file, setting.line, setting.name, *slip) for slip in setting.slips]
@@ -58,18 +58,18 @@ def check_source(source: Source, qos: QosProfile | None = None) -> list[NcclFind
         if setting.name in _SKIP or not re.match(NAME, setting.name):  # nccl.conf may set anything
             continue
         if not setting.slips:
-            found += [NcclFinding(source.file, setting.line, setting.name, *rest) for rest in _judge(setting, source.grammar, qos)]
+            found += [NcclFinding(source.file, setting.line, setting.name, *rest) for rest in _judge(setting, source.grammar, qos, nccl)]
     return found + list(_repeated(source))
 
 
-def _judge(setting: Setting, grammar: Grammar, qos: QosProfile | None) -> Iterator[tuple[str, str, str]]:
+def _judge(setting: Setting, grammar: Grammar, qos: QosProfile | None, nccl: str | None) -> Iterator[tuple[str, str, str]]:
     """(severity, message, replacement) of a setting as such."""
     if setting.name == "LD_LIBRARY_PATH":
         if setting.value is not None and "" in setting.value.split(":"):
             yield "warning", "an empty element is the current directory, and the path to NCCL is not in it", "$LD_LIBRARY_PATH:/path"
         return
     findings = Findings(None)
-    row = nccl_overrides.check_name(setting.name, setting.name, findings)
+    row = nccl_overrides.check_name(setting.name, setting.name, findings, nccl)
     from_environment = grammar is Grammar.SHELL and setting.name in nccl_overrides.NOT_FROM_FILE
     if row is not None and setting.value is not None and not from_environment:
         nccl_overrides.check_value(row, setting.value, qos, setting.name, findings)

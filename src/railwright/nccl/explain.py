@@ -20,8 +20,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.var
     VARIABLES,
     VERSION,
 )
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import nearest
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import owner_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import meant, owner_of
 
 
 def explanation(name: str) -> dict[str, Any]:
@@ -43,7 +42,7 @@ def explanation(name: str) -> dict[str, Any]:
         return {**found, "meaning": "has never been a variable of NCCL", "use instead": NEVER_IN_NCCL[name]}
     if (owner := owner_of(name)) is not None:
         return {**found, "meaning": f"is not read by NCCL but by {owner.owner}", "use instead": owner.use_instead}
-    return {**found, "meaning": f"is no variable of NCCL {VERSION}", "nearest": nearest(name, tuple(VARIABLES))}
+    return {**found, "meaning": f"is no variable of NCCL {VERSION}", "nearest": meant(name)}
 
 
 ON_THE_NODE = "the catalogue's rule; the node decides"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Packages of the GPU driver, CUDA and cuDNN by system and branch, and which of them fit together."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -91,8 +92,8 @@ def test_a_repository_of_ones_own_for_a_system_that_nvidia_has_not(make_spec: Ma
 @pytest.mark.parametrize(
     ("values", "glob", "version", "family"),
     [
-        (NVIDIA, "580.126.20-*", "580.126.20-1ubuntu1", "debian"),
-        (NVIDIA, "580.126.20-*", "3:580.126.20-1.el9", "redhat"),
+        (NVIDIA, "580.173.02-*", "580.173.02-1ubuntu1", "debian"),
+        (NVIDIA, "580.173.02-*", "3:580.173.02-1.el9", "redhat"),
         ({**NVIDIA, "gpu_driver_version": "580.95.05"}, "580.95.05-*", "580.95.05-0ubuntu1", "debian"),
         ({**NVIDIA, "gpu_driver_version": "580.95.05-0ubuntu1"}, "580.95.05-0ubuntu1", "580.95.05-0ubuntu1", "debian"),
         (OWN, "580.*", "580.173.02-0ubuntu0.24.04.1", "debian"),
@@ -109,7 +110,7 @@ def test_the_version_as_the_package_manager_prints_it(
 
 def test_pins_cover_every_package_of_the_driver(make_spec: MakeSpec, make_identity: MakeIdentity) -> None:
     (pin,) = version_pins(make_spec(**NVIDIA), make_identity(gpus=1))
-    assert pin.version == "580.126.20-*"
+    assert pin.version == "580.173.02-*"
     assert {"*nvidia*", "libcuda1", "cuda-drivers*"} <= set(pin.packages)
     assert version_pins(make_spec(**OWN), make_identity(gpus=1)) == (), "the distribution has one release at a time"
 
@@ -175,4 +176,7 @@ def test_branches_are_pinned_to_releases_of_their_own() -> None:
         assert row.version.startswith(row.name + ".")
         assert row.source
         assert find_branch(row.name) is row
+        assert re.search(r"858 \(2026-07-07\)|redistrib_" + re.escape(row.version), row.source), "where this release was seen, and when"
+    assert [(row.name, row.kind, row.eol) for row in BRANCHES] == [  # NVIDIA's table of November 2026
+        ("580", "long-term support", "2028-06-30"), ("595", "production", "2027-03-31"), ("620", "long-term support", "2029-09-30")]
     assert find_branch("999") is None

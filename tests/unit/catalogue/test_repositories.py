@@ -159,7 +159,7 @@ def test_another_release_from_its_own_directory(make_spec: MakeSpec, make_identi
 def test_an_older_driver_than_the_newest_is_pinned_on_apt(make_spec: MakeSpec, make_identity: MakeIdentity) -> None:
     spec = make_spec(rdma_stack="inbox", gpu_driver_branch="580", cuda_version="13.0", cuda_cudnn_version="9.13")
     cuda = one(spec, make_identity(gpus=1))
-    assert [(pin.packages[0], pin.version) for pin in cuda.pins] == [("*nvidia*", "580.126.20-*"), ("libcudnn*", "9.13.*")]
+    assert [(pin.packages[0], pin.version) for pin in cuda.pins] == [("*nvidia*", "580.173.02-*"), ("libcudnn*", "9.13.*")]
     assert cuda.stream is None
     assert one(spec, make_identity("rocky 9.5", gpus=1)).pins == (), "dnf finds what fits together itself"
 

@@ -108,6 +108,10 @@ def test_the_vendors_stack_in_this_familys_names(make_spec: MakeSpec, make_ident
     stack = vendor_stack(make_spec(rdma_stack_version="3.2.1", rdma_stack_profile="doca-roce"), make_identity("rocky 9.5"))
     assert stack is not None
     assert (stack.release, stack.meta, stack.version, stack.dkms[0]) == ("3.2.1", "doca-roce", "3.2.1*", "mlnx-ofa_kernel")
+    for release in ("3.4.0", "3.5.0"):  # feature releases beside the LTS
+        stack = vendor_stack(make_spec(rdma_stack_version=release), make_identity("rocky 9.5"))
+        assert stack is not None
+        assert (stack.release, stack.version) == (release, release + "*")
     stack = vendor_stack(make_spec(rdma_stack="mlnx_ofed"), make_identity("ubuntu 22.04"))
     assert stack is not None
     assert (stack.meta, stack.version) == ("mlnx-ofed-all", "24.10-4.1.4.0*")

@@ -41,7 +41,7 @@ def test_a_row_says_all_that_a_reader_must_know(profile: Any) -> None:
     assert profile.qos in (None, "none") or qos_profile(profile.qos) is not None
     never = {row.name for row in profile.excludes if not row.values}
     assert never.isdisjoint(row.name for row in profile.variables), "it sets what it excludes"
-    assert all(len(set(names)) == len(names) in (8, 16) for _shape, names in profile.hcas)
+    assert all(len(set(names)) == len(names) in (4, 8, 16) for _shape, names in profile.hcas)
 
 
 PLUGINS = [row for row in NCCL_PROFILES if row.transport and row.name != "erdma-aiacc"]
@@ -50,7 +50,9 @@ PLUGINS = [row for row in NCCL_PROFILES if row.transport and row.name != "erdma-
 @pytest.mark.parametrize("profile", PLUGINS, ids=lambda row: str(row.name))
 def test_a_plugin_that_nobody_installs_here_says_so(profile: Any) -> None:
     """AWS's and Google's: variables, and the refusal of what turns the plugin off. NCCL_NET is left to NCCL."""
-    assert "nothing here installs, pins or checks it, this profile only sets variables" in profile.needs[0]
+    purpose = "only sets variables" if profile.variables else "refuses what turns it off"
+    assert f"nothing here installs, pins or checks it, this profile {purpose}" in profile.needs[0]
+    assert profile.excludes, "which is all that a profile without variables is for"
     assert not {"NCCL_NET", "NCCL_NET_PLUGIN"} & {row.name for row in profile.variables}
     for variable, value in (("NCCL_NET", "IB"), ("NCCL_NET", "Socket"), ("NCCL_NET_PLUGIN", "none")):
         assert [item[:2] for item in judge(profile.name, nccl_overrides={variable: value})] == [("error", f"nccl_overrides.{variable}")]
@@ -59,7 +61,8 @@ def test_a_plugin_that_nobody_installs_here_says_so(profile: Any) -> None:
 
 def test_which_clouds_have_a_profile() -> None:
     names = {row.name for row in NCCL_PROFILES}
-    assert {row.name for row in PLUGINS} == {"aws-efa", "gcp-a3-high", "gcp-a3-mega", "gcp-a3-ultra", "gcp-a4"}
+    assert {row.name for row in PLUGINS} == {"aws-efa", "gcp-a3-high", "gcp-a3-mega", "gcp-a3-ultra", "gcp-a4", "gcp-a4x", "gcp-a4x-max"}
+    assert {name for name in names if name.startswith("oci-gb")} == {"oci-gb200", "oci-gb200-v3", "oci-gb300"}
     assert {name for name in names if name.startswith("azure")} == {"azure-ndv4", "azure-ndv5", "azure-gb200", "azure-gb300"}
     assert "spectrum-x" in names
 

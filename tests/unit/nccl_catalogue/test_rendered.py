@@ -12,6 +12,7 @@ from profile_trees import LIBRARY, Tree
 MLX5 = "=" + ",".join(f"mlx5_{i}:1" for i in range(8))
 ROCE = {"NCCL_IB_HCA": MLX5, "NCCL_SOCKET_IFNAME": "=eth0"}
 OCI = {**ROCE, "NCCL_IB_TC": "41", "NCCL_DEBUG": "WARN", "NCCL_IGNORE_CPU_AFFINITY": "1"}
+RACK = {**ROCE, "NCCL_IB_TC": "41", "NCCL_DEBUG": "WARN", "NCCL_CUMEM_ENABLE": "1", "NCCL_IB_TIMEOUT": "22"}
 LATER = {**OCI, "NCCL_CUMEM_ENABLE": "0", "NCCL_IB_TIMEOUT": "22"}
 IB = {"NCCL_IB_HCA": "=" + ",".join(f"mlx5_{i}:1" for i in (0, 1, 2, 3, 4, 5, 9, 10)), "NCCL_SOCKET_IFNAME": "=eth0"}
 AZURE = {**IB, "NCCL_IB_PCI_RELAXED_ORDERING": "1", "NCCL_IGNORE_CPU_AFFINITY": "1"}
@@ -36,6 +37,9 @@ EXPECTED: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
     "oci-h200": ("doca8", {"qos_profile": "oci-dscp10"}, LATER),
     "oci-b200": ("doca8", {"qos_profile": "oci-dscp10"}, LATER),
     "oci-b300": ("doca8", {"qos_profile": "oci-dscp10"}, LATER),
+    "oci-gb200": ("ib8", {}, {**IB, "NCCL_DEBUG": "WARN", "NCCL_CUMEM_ENABLE": "1"}),
+    "oci-gb200-v3": ("doca8", {"qos_profile": "oci-dscp10"}, RACK),
+    "oci-gb300": ("doca8", {"qos_profile": "oci-dscp10"}, {**RACK, "NCCL_IB_QPS_PER_CONNECTION": "4", "NCCL_BUFFSIZE": "16777216"}),
     "azure-gb200": ("ib8", {}, {**IB, "NCCL_IB_SL": "1"}),
     "azure-gb300": ("ib8", {}, {**IB, "NCCL_IB_SL": "1"}),
     "spectrum-x": ("doca8", {}, {**ROCE, "NCCL_IB_TIMEOUT": "22", "NCCL_IB_TC": "106"}),
@@ -43,6 +47,8 @@ EXPECTED: dict[str, tuple[str, dict[str, Any], dict[str, str]]] = {
     "gcp-a3-mega": ("doca8", {"qos_profile": "none", "rails": []}, {"NCCL_SOCKET_IFNAME": "=eth0"}),
     "gcp-a3-ultra": ("doca8", {"qos_profile": "none"}, {"NCCL_SOCKET_IFNAME": "=eth0"}),
     "gcp-a4": ("doca8", {"qos_profile": "none"}, {"NCCL_SOCKET_IFNAME": "=eth0"}),
+    "gcp-a4x": ("doca8", {"qos_profile": "none"}, {"NCCL_SOCKET_IFNAME": "=eth0"}),
+    "gcp-a4x-max": ("doca8", {"qos_profile": "none"}, {"NCCL_SOCKET_IFNAME": "=eth0"}),
     "aws-efa": ("doca8", {"qos_profile": "none", "rails": [], "bootstrap_interface": None}, {}),
 }
 
@@ -73,7 +79,7 @@ def test_a_plugins_profile_sets_only_the_named_interface(
     assert node.problems(nccl_profile=name, rails=[], bootstrap_interface=None, **qos) == [], "no interface is missed that nothing needs"
 
 
-@pytest.mark.parametrize("name", ["gcp-a3-high", "gcp-a3-mega", "gcp-a3-ultra", "gcp-a4"])
+@pytest.mark.parametrize("name", ["gcp-a3-high", "gcp-a3-mega", "gcp-a3-ultra", "gcp-a4", "gcp-a4x", "gcp-a4x-max"])
 def test_googles_nodes_bring_their_interface(name: str, tree: Callable[[str], Tree]) -> None:
     """The one profile kind that adds the bootstrap interface and no device: its NICs have addresses that no bootstrap reaches."""
     node, values = tree("doca8"), {"nccl_profile": name, "qos_profile": "none", "rails": [], "bootstrap_interface": None}

@@ -27,6 +27,7 @@ def findings(**values: Any) -> list[tuple[str, str]]:
         {"gpu_driver_branch": "535", "gpu_driver_source": "distribution"},
         {"gpu_driver_branch": "580", "gpu_driver_flavour": "proprietary"},
         {"gpu_driver_branch": "620", "gpu_driver_version": "620.1"},
+        {"gpu_driver_branch": "620"},
         {"gpu_driver_branch": "580", "cuda_version": "13.0", "cuda_cudnn_version": "9.13"},
         {"cuda_version": "12.9"},
         {"gpu_driver_branch": "535", "gpu_driver_source": "distribution", "cuda_version": "13.0"},  # the node's own driver decides
