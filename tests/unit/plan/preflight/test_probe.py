@@ -111,7 +111,7 @@ def test_the_core_that_would_fit_is_named() -> None:
 
 
 @pytest.mark.core
-def test_the_pythons_of_the_installed_core_are_those_that_its_own_tests_support() -> None:
+def test_pythons_are_those_that_the_installed_core_supports() -> None:
     """A core without a row fails here."""
     theirs = importlib.import_module("ansible_test._util.target.common.constants")
     pythons = [tuple(map(int, text.split("."))) for text in (*theirs.REMOTE_ONLY_PYTHON_VERSIONS, *theirs.CONTROLLER_PYTHON_VERSIONS)]
