@@ -44,9 +44,9 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/demo
 
 .PHONY: test
-test: $(INSTALLED) $(INSTALLED216) ## everything: sanity, lint, core216, unit, contract, integration, hostile, containers, fabric
+test: $(INSTALLED) $(INSTALLED216) ## everything: sanity, lint, core216, newest, unit, contract, integration, hostile, containers, fabric
 	@tools/need browser containers demo kubectl manual network ssh unit
-	@$(STAGES) sanity images lint core216 unit contract integration hostile containers fabric
+	@$(STAGES) sanity images lint core216 newest unit contract integration hostile containers fabric
 
 .PHONY: lint
 lint: $(INSTALLED) ## ruff, mypy, yamllint, ansible-lint, vermin
@@ -78,6 +78,11 @@ test-hostile: $(INSTALLED) ## ten times the lies of make test, and a minute of f
 .PHONY: test-core216
 test-core216: $(INSTALLED) $(INSTALLED216) ## plugins and playbooks against ansible-core 2.16
 	@$(STAGES) core216 -- $(ARGS)
+
+.PHONY: test-newest
+test-newest: $(INSTALLED) ## the same against the newest ansible-core; in a container of Debian 13 if Python is older than 3.12
+	@tools/need containers
+	@$(STAGES) newest -- $(ARGS)
 
 .PHONY: test-containers
 test-containers: $(INSTALLED) ## the quick scenarios: roles in systemd containers
@@ -166,6 +171,8 @@ constraints: $(LINK) ## raise every pinned version (needs the package index), th
 		file=constraints/$${pair%%:*}.txt; grep '^#' $$file >$$file.new; \
 		$${pair#*:}/bin/pip freeze --exclude-editable >>$$file.new; mv $$file.new $$file; \
 	done
+	@grep '^#' constraints/newest.txt >constraints/newest.txt.new
+	@$(VENV)/bin/python tests/containers/newest.py --pins >>constraints/newest.txt.new && mv constraints/newest.txt.new constraints/newest.txt
 	@touch $(INSTALLED) $(INSTALLED216)
 
 .PHONY: clean

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Facts that bear the name of an inventory key of ours. Nodes send facts, and where Ansible injects them they outrank the inventory.
+"""Facts named like an inventory key of ours. Nodes send facts, and where Ansible injects them they outrank the inventory.
 
-Our actions never see them: each runs in a process of its own, in which the variables of every host come without injected facts from
-then on. The variables of the task itself were made before; so a fact that changes one of ours there is refused by name.
+Our actions never read injected facts: each runs in a process of its own, which calls remove_facts first. The variables of the task
+itself are older than that, so a fact that changes one of our keys there is refused by name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible import constants
+from ansible.vars import manager
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 
@@ -18,18 +18,31 @@ from .spec.schema import ROLE_KEYS, SITE_PREFIX
 OWN = (SITE_PREFIX, "__", *(f"{role}_" for role in ROLE_KEYS))  # every key of the inventory, extra variables, and what our tasks register
 SHOWN = 4
 MISSING = object()
+Injection = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+INJECTED: Injection = manager.clean_facts  # an ansible-core without it fails here: a hidden injection would be worse
+
+
+def remove_facts() -> None:
+    """Stop the injection of facts into variables, for this process. ``ansible_facts`` stays.
+
+    Each ansible-core injects what clean_facts returns. The setting INJECT_FACTS_AS_VARS is read in three ways: up to 2.19 from
+    ansible.constants, in 2.20 from the configuration, and since 2.21 once, when Ansible is imported.
+    """
+    manager.clean_facts = only_local
+
+
+def only_local(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the one fact that Ansible makes a variable even without injection."""
+    return {"ansible_local": facts.get("ansible_local", {})}
 
 
 def without_facts(variables: Mapping[str, Any]) -> str | None:
-    """Switch injection off for this process. Why the task's variables cannot be trusted; None where no fact changes one of ours."""
-    injected, constants.INJECT_FACTS_AS_VARS = constants.INJECT_FACTS_AS_VARS, False
-    names = suspects(variables) if injected else []
-    if not names:
-        return None
-    inventory = raw_variables(variables)
-    constants.INJECT_FACTS_AS_VARS = True
-    mixed = raw_variables(variables)
-    constants.INJECT_FACTS_AS_VARS = False
+    """Stop injection. Return why the task's variables cannot be trusted; None if no fact changes one of our keys."""
+    names = suspects(variables)
+    manager.clean_facts = INJECTED  # an earlier item of a loop has stopped it in this process
+    mixed = raw_variables(variables) if names else {}
+    remove_facts()
+    inventory = raw_variables(variables) if names else {}
     changed = [name for name in names if mixed.get(name, MISSING) != inventory.get(name, MISSING)]
     if not changed:
         return None
@@ -45,6 +58,6 @@ def suspects(variables: Mapping[str, Any]) -> list[str]:
 
 
 def raw_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the task's host, neither templated nor with those of the play."""
+    """Return the variables of the task's host: untemplated, and without those of the play."""
     found: dict[str, Any] = variables["hostvars"].raw_get(variables["inventory_hostname"])
     return found

@@ -31,7 +31,7 @@ MARK = "#railwright:"
 LIMIT = 64 * 1024  # characters of an answer; a login may print some before it
 SECTIONS = ("uid", "kernel", "arch", "clock", "synchronised", "init", "free", "disks", "python", "os")
 # Where ansible-core itself looks (INTERPRETER_PYTHON_FALLBACK), and EL 8's own.
-INTERPRETERS = "python3 python3.13 python3.12 python3.11 python3.10 python3.9 python3.8 python3.7 python3.6 /usr/libexec/platform-python"
+INTERPRETERS = " ".join(("python3", *(f"python3.{minor}" for minor in range(15, 5, -1)), "/usr/libexec/platform-python"))
 SCRIPT = f"""
 LC_ALL=C; PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin; export LC_ALL PATH
 echo '{MARK}uid'; id -u
@@ -51,13 +51,19 @@ done
 echo '{MARK}os'; cat /etc/os-release 2>/dev/null || cat /usr/lib/os-release 2>/dev/null
 echo '{MARK}end'
 """.strip()
-# Which Python an ansible-core can use on nodes, and how a node without Python gets one.
+# The oldest and newest Python that an ansible-core supports on nodes: https://docs.ansible.com/ansible-core/devel/reference_appendices/
+# release_and_maintenance.html#ansible-core-support-matrix. A newer ansible-core is taken for the last row.
 CORE_PYTHONS: dict[tuple[int, int], tuple[tuple[int, int], tuple[int, int]]] = {
     (2, 16): ((3, 6), (3, 12)),
     (2, 17): ((3, 7), (3, 12)),
     (2, 18): ((3, 8), (3, 13)),
     (2, 19): ((3, 8), (3, 13)),
+    (2, 20): ((3, 9), (3, 14)),
+    (2, 21): ((3, 9), (3, 14)),
+    (2, 22): ((3, 9), (3, 15)),
 }
+UNTESTED = ((2, 17), (2, 18))  # they install, and no test runs on them: not what to advise
+# How a node without Python gets one.
 WAIT = "DPkg::Lock::Timeout=300"  # a fresh cloud node runs apt by itself at first boot
 INSTALL: dict[str, list[list[str]]] = {
     "apt": [
@@ -175,10 +181,10 @@ def fit(python: Python, core: str) -> str | None:
     oldest, newest = CORE_PYTHONS.get(core_series(core), CORE_PYTHONS[max(CORE_PYTHONS)])
     if python.version[:2] >= oldest:
         return None
-    series = [f"{major}.{minor}" for (major, minor), (low, high) in CORE_PYTHONS.items() if low <= python.version[:2] <= high]
+    fitting = [row for row, (low, high) in CORE_PYTHONS.items() if low <= python.version[:2] <= high and row not in UNTESTED]
     advice = "No supported ansible-core works with it:"
-    if series:
-        advice = f"ansible-core {' or '.join(series)} works with it: use that on the controller, or"
+    if fitting:
+        advice = f"ansible-core {' or '.join(map(version_text, fitting))} works with it: use that on the controller, or"
     return (
         f"{python} is too old: this controller's ansible-core {core} needs {version_text(oldest)} to {version_text(newest)} on nodes. "
         f"{advice} install a newer Python on the node (preflight_python_package) and name it in ansible_python_interpreter"

@@ -360,9 +360,14 @@ def telling_line(lines: list[str]) -> str:
     return next((line for line in lines if "command not found" in line), lines[-1])
 
 
+def item_failed(item: Object) -> bool:
+    """Return whether an item of a loop failed. Since ansible-core 2.21 callbacks get no ``failed``; a failed item has an ``exception``."""
+    return bool(item.get("failed", "exception" in item))
+
+
 def failure_message(result: Object) -> str:
     """The one text a person needs out of a failed result: a loop keeps it in its items."""
-    failed_items = [item for item in rows(result.get("results")) if item.get("failed")]
+    failed_items = [item for item in rows(result.get("results")) if item_failed(item)]
     if failed_items:
         return "; ".join(dict.fromkeys(failure_message(item) for item in failed_items))
     # ansible-core 2.19 puts this before every message of a failed task.

@@ -35,6 +35,7 @@ import ansible_collections.railwright.rdma
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.masking import masked_text, without_user
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import is_digits
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.inventory_facts import remove_facts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.opened import Opened, unfilled
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import plain
@@ -382,14 +383,14 @@ def ready_plugins() -> None:
 def _quiet() -> Iterator[list[str]]:
     """Ansible's warnings stay off the terminal (they are yielded); an inventory that no plugin can read is an error instead."""
     display = Display()
-    shown, fatal, injected = display.display, constants.INVENTORY_ANY_UNPARSED_IS_FAILED, constants.INJECT_FACTS_AS_VARS
+    shown, fatal = display.display, constants.INVENTORY_ANY_UNPARSED_IS_FAILED
     said: list[str] = []
     display.display = lambda message, *_args, **_kwargs: said.append(str(message))
     constants.INVENTORY_ANY_UNPARSED_IS_FAILED = True
-    constants.INJECT_FACTS_AS_VARS = False  # as in our runs: cached facts of nodes would outrank the inventory
+    remove_facts()  # as in our runs: cached facts of nodes would outrank the inventory
     try:
         ready_plugins()
         yield said
     finally:
         display.display = shown
-        constants.INVENTORY_ANY_UNPARSED_IS_FAILED, constants.INJECT_FACTS_AS_VARS = fatal, injected
+        constants.INVENTORY_ANY_UNPARSED_IS_FAILED = fatal

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from railwright.events import item_failed
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 HONEST = ("honest1", "honest2")
@@ -120,7 +122,7 @@ def read_hosts(place: Path) -> dict[str, dict[str, Any]]:
         host["results"].append((row["task"], row["result"]))
         if row["status"] == "failed":
             items = row["result"].get("results") or [row["result"]]
-            host["failed"] += [str(item.get("msg")) for item in items if item.get("failed") or item is row["result"]]
+            host["failed"] += [str(item.get("msg")) for item in items if item_failed(item) or item is row["result"]]
     return found
 
 

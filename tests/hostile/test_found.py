@@ -65,6 +65,15 @@ def test_an_earlier_plays_fact_named_like_our_key_is_refused_by_name(cluster: Cl
     assert "came as a fact of the node; allowed: only the inventory sets this" in outcome.failures(LIAR)[0]
 
 
+def test_a_fact_named_like_our_key_is_refused_for_each_item_of_a_loop(cluster: Cluster) -> None:
+    """One process runs all items, and only the first one was compared with the inventory."""
+    theirs = {"name": "Theirs", "ansible.builtin.stat": {"path": "/x"}}
+    looped = {"name": "Looped", "railwright.rdma.rdma_facts": {}, "loop": [1, 2]}
+    lie = {"stat:": text("stat:", ansible_facts={"rdma_mtu": 1500})}
+    outcome = cluster.play([{"hosts": "rdma", "gather_facts": False, "tasks": [theirs, looped]}], {}, {"": texts()}, {LIAR: lie})
+    assert [failure.partition(":")[0] for failure in outcome.failures(LIAR)] == ["rdma_mtu", "rdma_mtu"]
+
+
 def test_facts_that_only_look_like_keys_of_ours_stop_nobody(cluster: Cluster) -> None:
     """An interface may be called rdma_0, or rdma_mtu: setup then sends ansible_rdma_mtu, which is not the key rdma_mtu."""
     site = [{"hosts": "rdma", "gather_facts": True, "tasks": []}, *apply_of_aiacc()]

@@ -19,6 +19,7 @@ from tests.hostile.modules import VARIABLES, tasks
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.forms import FORMS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import BUILTIN
+from railwright.events import item_failed
 
 SCALE = int(os.environ.get("RAILWRIGHT_LIES", "1"))
 EACH = 39 if SCALE == 1 else 65  # short answers have no more
@@ -82,7 +83,7 @@ def test_every_module_is_lied_about(part: int, tmp_path: Path) -> None:
     asked_for, believed, doubted = set(outcome.asked), [], []
     for name, (key, found) in cluster.liars.items():
         assert {Asked(name, key, turn) for turn in range(len(found) + 1)} <= asked_for, outcome.output[-2000:]
-        *lying, honest = (bool(item.get("failed")) for item in outcome.of(name)[0][1]["results"])
+        *lying, honest = (item_failed(item) for item in outcome.of(name)[0][1]["results"])
         believed += [lie.label for lie, failed in zip(found, lying, strict=True) if lie.named and not failed]
         doubted += [name] * honest
     assert believed == []

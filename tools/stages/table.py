@@ -47,11 +47,12 @@ QUICK = frozenset(("default", "erdma", "firewall", "network", "rdma_stack_dnf", 
 SLOWEST = ("upgrade_faults", "upgrade_kills", "tests-containers", "upgrade", "remediate", "rollback", "network", "default")
 # Where tests are marked core.
 OF_CORE = ("tests/unit", "tests/contract", "tests/hostile/test_found.py", "tests/integration/test_round_trips.py")
+OLDEST, NEWEST = (str(BIN216 / "python"), "-m", "pytest"), (str(BIN / "python"), "tests/containers/newest.py")
 TARGET_CODE = ("plugins/modules", "plugins/module_utils")
 
 
-def _pytest(name: str, *arguments: str, timeout: int, python: Path = BIN / "python") -> Step:
-    argv = (str(python), "-m", "pytest", "-q", "-o", "junit_family=xunit2", "--junitxml={junit}", *arguments, "{extra}")
+def _pytest(name: str, *arguments: str, timeout: int, pytest: tuple[str, ...] = (str(BIN / "python"), "-m", "pytest")) -> Step:
+    argv = (*pytest, "-q", "-o", "junit_family=xunit2", "--junitxml={junit}", *arguments, "{extra}")
     return Step(name, argv, timeout)
 
 
@@ -112,12 +113,14 @@ def stages() -> dict[str, Stage]:
     """Every stage by name, in the order of ``make test``."""
     cores = min(4, os.cpu_count() or 1)
     workers, more = str(cores), str(cores + 1)
+    newest = _pytest("newest", "-m", "core", *OF_CORE, timeout=20 * MINUTE, pytest=NEWEST)
     long = _suite("containers", timeout=25 * MINUTE) + _scenarios("long", timeout=25 * MINUTE)
     table = (
         Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 15 * MINUTE),), one_core=True),
         Stage("images", _images(), one_core=True),
         Stage("lint", _lint(), one_core=True),
-        Stage("core216", (_pytest("core216", "-m", "core", *OF_CORE, timeout=10 * MINUTE, python=BIN216 / "python"),), one_core=True),
+        Stage("core216", (_pytest("core216", "-m", "core", *OF_CORE, timeout=10 * MINUTE, pytest=OLDEST),), one_core=True),
+        Stage("newest", (newest._replace(cleanup=("podman", "rm", "--force", "--ignore", "railwright-newest")),), one_core=True),
         # One worker more than cores where tests wait: for time limits, for a command that defies its end, for a reboot.
         Stage("unit", (_pytest("unit", "-n", more, "tests/unit", timeout=10 * MINUTE),)),
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=10 * MINUTE),)),

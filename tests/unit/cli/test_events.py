@@ -255,6 +255,14 @@ def test_listeners_hear_every_step() -> None:
             {"msg": "All items completed", "results": [{"failed": True, "msg": "one"}, {"msg": "fine"}, {"failed": True, "msg": "two"}]},
             "one; two",
         ),
+        (  # as ansible-runner 2.4.3 sends it with ansible-core 2.21
+            {"msg": "One or more items failed", "results": [{"exception": "(traceback unavailable)", "msg": "one"}, {"msg": "fine"}]},
+            "one",
+        ),
+        (  # ansible-core 2.19, of a task with `failed_when: false` beside one that failed
+            {"msg": "One or more failed", "results": [{"exception": "text", "failed": False, "msg": "x"}, {"failed": True, "msg": "y"}]},
+            "y",
+        ),
         (
             {
                 "msg": "Module result deserialization failed: No start of json char found",

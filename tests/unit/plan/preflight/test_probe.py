@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The probe: run by a real shell, taken apart, and matched against what ansible-core can use."""
 
+import importlib
 import os
 import shlex
 import subprocess
@@ -9,8 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
+from ansible.release import __version__ as core_version
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import (
+    CORE_PYTHONS,
     MARK,
     SECTIONS,
     ProbeError,
@@ -18,6 +21,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import (
     bootstrap_argv,
     choose_python,
     command_line,
+    core_series,
     evidence_of,
     fit,
     identity_of,
@@ -88,7 +92,8 @@ def test_sections_are_read_with_care() -> None:
 
 @pytest.mark.parametrize(("version", "core", "good"), [
     ((3, 6, 8), "2.16.14", True), ((3, 6, 8), "2.17.0", False), ((3, 6, 8), "2.19.4", False), ((3, 7, 3), "2.17.1", True),
-    ((3, 7, 3), "2.18.0", False), ((3, 8, 10), "2.19.0b2", True), ((2, 7, 5), "2.16.14", False),
+    ((3, 7, 3), "2.18.0", False), ((3, 8, 10), "2.19.0b2", True), ((2, 7, 5), "2.16.14", False), ((3, 8, 10), "2.20.1", False),
+    ((3, 8, 10), "2.21.5", False), ((3, 9, 2), "2.21.5", True), ((3, 9, 2), "2.22.0rc1", True), ((3, 8, 10), "2.23.0", False),
 ])  # fmt: skip
 def test_which_python_a_core_takes(version: tuple[int, ...], core: str, good: bool) -> None:
     assert (fit(Python("/usr/bin/python3", version), core) is None) is good
@@ -102,6 +107,16 @@ def test_the_core_that_would_fit_is_named() -> None:
     assert "No supported" in (fit(Python("/usr/bin/python", (2, 7, 5)), "2.19.4") or "")
     assert too_new(Python("/usr/bin/python3", (3, 14, 0)), "2.19.4") is not None
     assert too_new(NEW, "2.19.4") is None
+    assert "ansible-core 2.16 or 2.19 works with it" in (fit(Python("/usr/bin/python3", (3, 8, 10)), "2.21.5") or "")
+
+
+@pytest.mark.core
+def test_pythons_are_those_that_the_installed_core_supports() -> None:
+    """A core without a row fails here."""
+    theirs = importlib.import_module("ansible_test._util.target.common.constants")
+    pythons = [tuple(map(int, text.split("."))) for text in (*theirs.REMOTE_ONLY_PYTHON_VERSIONS, *theirs.CONTROLLER_PYTHON_VERSIONS)]
+    of_3 = sorted(version for version in pythons if version >= (3, 0))
+    assert CORE_PYTHONS[core_series(core_version)] == (of_3[0], of_3[-1])
 
 
 def test_a_fitting_interpreter_is_chosen_unless_the_inventory_names_one() -> None:
