@@ -142,7 +142,8 @@ def changed_files(directory: Path) -> dict[str, str]:
 
 
 # What a play does here of itself, wherever it is: Ansible looks for the C library and makes its directory.
-USUAL = (("subprocess.Popen", "('/sbin/ldconfig', ['/sbin/ldconfig', '-p'])"), ("os.mkdir", "('/operator_home/.ansible', 448)"))
+LDCONFIG = "('/sbin/ldconfig', ['/sbin/ldconfig', '-p'])"
+USUAL = (("subprocess.Popen", LDCONFIG), ("os.posix_spawn", LDCONFIG), ("os.mkdir", "('/operator_home/.ansible', 448)"))
 
 
 def unexpected(cluster: Cluster, outcome: Outcome, before: dict[str, str]) -> list[str]:

@@ -12,6 +12,10 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ansible.release import __version__ as core_version
+
+from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import core_series
+
 CANARY = "/operator_home/.ssh/id_ed25519"
 PIPE = "{{ lookup('ansible.builtin.pipe', 'touch $HOSTILE/../executed') }}"
 FILE = "{{ lookup('ansible.builtin.file', '" + CANARY + "') }}"
@@ -71,7 +75,8 @@ class Lie(NamedTuple):
 def lies(key: str, honest: str, *, builtin: bool) -> Iterator[Lie]:
     """Of one answer, the most dangerous first. ``builtin``: a module of Ansible's, of whose answer little is taken."""
     for extra in DANGEROUS:
-        yield from of_whole(key, honest, extra, named=key not in FREE)
+        dropped = VALIDATED and extra == {"ansible_facts": [1]}
+        yield from of_whole(key, honest, extra, named=key not in FREE and not dropped)
     for text in RAW:
         yield Lie(f"{key} {text[:30]!r}", text, named=not builtin and key not in ("shell:", "probe:") and not text.startswith('{"skipped'))
     for extra in HARMLESS:
@@ -86,6 +91,7 @@ def lies(key: str, honest: str, *, builtin: bool) -> Iterator[Lie]:
             yield Lie(f"{key} {path} {str(value)[:30]!r}", document, named=False, place=path, value=value)
 
 
+VALIDATED = core_series(core_version) >= (2, 21)  # facts that are no mapping are gone before our gate
 # Asked by an action of Ansible's own, which keeps the answer to itself.
 FREE = ("setup:", "find:", "shell:", "probe:", "fetch:", "ping:", "stat:", "async_wrapper:", "copy:", "dnf:")
 
