@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Findings: each names the line, how bad it is, and what to write instead; sound settings have none."""
 
-import io
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -168,10 +168,13 @@ def test_grammar_names_are_the_documented_ones() -> None:
 
 
 class StandardInput:
-    """What a pipe hands over: bytes."""
+    """A real pipe that holds these bytes and has ended."""
 
     def __init__(self, data: bytes) -> None:
-        self.buffer = io.BytesIO(data)
+        reading, writing = os.pipe()
+        os.write(writing, data)
+        os.close(writing)
+        self.buffer = os.fdopen(reading, "rb")
 
 
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch, run: Callable[..., tuple[int, str]]) -> None:

@@ -300,7 +300,7 @@ def locked(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         lock = world.node.root / "var/lib/dpkg/lock-frontend"
         lock.write_text("")
         line = f"1: POSIX  ADVISORY  WRITE 4711 00:2a:{lock.stat().st_ino} 0 EOF\n"
-        answers = {"/proc/locks": line, "/proc/4711/cmdline": "apt-get\0-y\0upgrade\0"}
+        answers = {"/proc/locks": line, "/proc/4711/cmdline": "apt-get\0-y\0upgrade\0", "/proc/4711/status": "Uid:\t0\t0\t0\t0\n"}
         read = world.node.read
         monkeypatch.setattr(world.node, "read", lambda path, *rest: answers[path] if path in answers else read(path, *rest))
         monkeypatch.setattr(package_locks, "POLL_SECONDS", 0.05)
