@@ -176,6 +176,9 @@ class StandardInput:
         os.close(writing)
         self.buffer = os.fdopen(reading, "rb")
 
+    def __del__(self) -> None:
+        self.buffer.close()
+
 
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch, run: Callable[..., tuple[int, str]]) -> None:
     monkeypatch.setattr("sys.stdin", StandardInput(b"export NCCL_NCHANNELS=4\n"))
