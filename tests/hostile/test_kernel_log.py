@@ -41,6 +41,7 @@ from profile_trees import Tree, spec_of
 from railwright.watch.decide import Limits, Node, decide
 
 NODE = "ib8"
+RECORDED = Path(__file__).parents[1] / "fixtures/dmesg_recorded.txt"
 # Of a GPU that the node has; a harmless message of the future; the end of a fault.
 FORGED = "NVRM: Xid (PCI:0000:27:00): 79, pid=1, GPU has fallen off the bus."
 HARMLESS = "NVRM: Xid (PCI:0000:27:00): 31, pid=1, name=x"
@@ -161,6 +162,12 @@ def test_text_alone_proves_nothing(options: tuple[str, ...], tags: dict[str, str
     found = verdicts(node(tmp_path, dmesg=answer.out))
     assert not bad(found)
     assert {word for check, _subject, word in found if check == "node.kernel_log"} == {"unknown"}
+
+
+def test_recorded_text_of_dmesg_proves_nothing(tmp_path: Path) -> None:
+    """Ten such crashes as dmesg of Debian 11, 12 and 13 (util-linux 2.36, 2.38 and 2.41) prints them over syslog(2): the same bytes."""
+    found = verdicts(node(tmp_path, dmesg=RECORDED.read_bytes()))
+    assert (bad(found), ("gpu.xid", "GPU 0000:27:00.0", "unknown") in found) == ([], True)
 
 
 def test_the_journal_keeps_records(tags: dict[str, str], tmp_path: Path) -> None:
