@@ -137,7 +137,7 @@ class Site:
 @pytest.fixture(scope="module")
 def site() -> Iterator[Site]:
     """pytest's own directories are closed to the node's user."""
-    directory = Path(tempfile.mkdtemp(prefix="railwright-test-", dir="/tmp"))
+    directory = Path(tempfile.mkdtemp(prefix="railwright-test-", dir="/opt"))
     directory.chmod(0o755)
     try:
         with World(directory) as world:

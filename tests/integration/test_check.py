@@ -170,7 +170,7 @@ def test_an_inventory_of_hosts_of_ssh_configuration(world: tuple[World, str], tm
     assert list(tmp_path.iterdir()) == []
     done = railwright("init", site, "--from-facts", "gpu1", "root@gpu0", path=world[1])
     assert (done.returncode, done.stdout) == (0, f"{site}/hosts.yml\n{site}/group_vars/all/site.yml\n"), done.stderr
-    assert "gpu0:\n          ansible_user: root\n          rdma_rails:" in Path(site, "hosts.yml").read_text()
+    assert "gpu0:\n          ansible_user: root  # jobs never run as root" in Path(site, "hosts.yml").read_text()
     done = railwright("lint", "-i", site)
     assert done.returncode == 0, done.stdout
 

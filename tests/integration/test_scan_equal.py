@@ -43,7 +43,7 @@ class Site(NamedTuple):
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Site]:
     """pytest's own directories are closed to the nodes' users."""
-    directory = Path(tempfile.mkdtemp(prefix="railwright-test-", dir="/tmp"))
+    directory = Path(tempfile.mkdtemp(prefix="railwright-test-", dir="/opt"))
     directory.chmod(0o755)
     try:
         with site(directory) as (world, inventory):

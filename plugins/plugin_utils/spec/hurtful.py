@@ -39,9 +39,9 @@ def hurtful(name: str, value: Any) -> Hurtful | None:
 
 
 def check_hurtful(path: str, name: str, value: Any, findings: Findings) -> None:
-    """Each text of a list by itself."""
+    """Judge each text of a list by itself; of a command, its program."""
     if isinstance(value, list):
-        for at, item in enumerate(value):
+        for at, item in enumerate(value[:1] if name.endswith("_command") else value):
             check_hurtful(f"{path}[{at}]", name, item, findings)
     elif (row := hurtful(name, value)) is not None:
         findings.add(row.severity, path, value, row.why, row.allowed)
