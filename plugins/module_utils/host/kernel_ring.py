@@ -37,8 +37,8 @@ def read_ring(host: Host) -> List[Record]:
     """Return the messages of the kernel's ring, oldest first; [] where it cannot be read. A message of a program is left out."""
     data = (host.read_bytes(KMSG, RING) or b"").decode("ascii", "replace")
     found = [match.groups() for match in map(_RECORD.match, data.split("\n")) if match is not None]
-    return believable(host, [Record(int(stamp) / 1e6, text, int(number)) for priority, number, stamp, text in found
-                            if int(priority) < _KERNEL])
+    records = [Record(int(stamp) / 1e6, text, int(number)) for priority, number, stamp, text in found if int(priority) < _KERNEL]
+    return believable(host, records)
 
 
 def uptime(host: Host) -> float:
