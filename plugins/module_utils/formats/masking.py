@@ -44,7 +44,7 @@ def hide(texts: Iterable[str]) -> None:
 
 
 def forget() -> None:
-    """Begin anew: the next command line of this process has another inventory."""
+    """Forget all hidden texts: the next command line of this process has another inventory."""
     _hidden.clear()
 
 

@@ -91,7 +91,7 @@ def fit_text(text: str, words: bool) -> str:
 def fit_environment(text: str, known: Known) -> str:
     """Only our variables; a line stays where it was."""
     end = "\0" if "\0" in text else "\n"
-    found = map(_SETTING.match, text.split(end))  # the first and the last are nobody's: what is printed before and after
+    found = map(_SETTING.match, text.split(end))  # the first and the last are what is printed before and after
     return end.join(
         _fit_setting(each, known, end == "\0" and known(each.group(2))) if each and _OURS.match(each.group(2)) else "" for each in found)
 
@@ -109,7 +109,7 @@ def fit_settings(text: str, known: Known, conf: bool) -> str:
 
 
 def _fit_setting(found: Match[str], known: Known, whole: bool) -> str:
-    """``whole``: it stays as it is, with all that follows."""
+    """``whole``: return the setting unchanged, with all that follows."""
     return found.group() if whole else found.group(1) + fit_value(found.group(2), found.group(3), known)
 
 

@@ -77,7 +77,7 @@ def observe_log(host: Host) -> Dict[str, Any]:
 
 
 def newer_log(host: Host, log: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return ``log`` (of ``observe_log``) with the events since then. A log that could not be read stays as it is; one of text begins again
+    """Return ``log`` (of ``observe_log``) with the events since then. An unreadable log is returned unchanged; one of text begins again
     where records can be read now, and text adds nothing to records."""
     if not log.get("source"):
         return dict(log)

@@ -92,7 +92,7 @@ def preflight_problems(spec: Spec, identity: Identity, evidence: Evidence) -> Li
 
 
 def _memory(spec: Spec, memory: Mapping[str, int]) -> List[Problem]:
-    """What the inventory reserves of the node's memory, where too little would be left to run on."""
+    """Return a problem for each key that reserves so much of the node's memory that too little is left to run on."""
     total = memory.get("MemTotal")
     if total is None:
         return []

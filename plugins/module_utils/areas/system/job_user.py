@@ -55,7 +55,7 @@ def observe(host: Host, desired: Desired) -> Observed:
 
 
 def sources(host: Host) -> List[str]:
-    """Where the node looks for users, by nsswitch.conf."""
+    """Return the sources of users that nsswitch.conf names."""
     lines = (line.partition("#")[0].split() for line in (host.read("/etc/nsswitch.conf") or "").split("\n"))
     return next((words[1:] for words in lines if words[:1] == ["passwd:"]), [])
 
