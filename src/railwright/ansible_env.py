@@ -25,6 +25,13 @@ DEFAULT_COLLECTIONS = "~/.ansible/collections:/usr/share/ansible/collections"
 # ansible-core's default ssh_args, and keep-alives: without them a node that loses power in the middle of a
 # task holds the run for ever. 4 x 15 s: longer than an openibd restart's pause, short enough to wait for.
 SSH_ARGS = "-C -o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=15 -o ServerAliveCountMax=4"
+# Instead of ``sudo``: a login that is uid 0 already needs none, and a minimal image may have none. A task for another user keeps sudo.
+SUDO_UNLESS_ROOT = (
+    """/bin/sh -c 'bare() { while [ $# -gt 2 ]; do if [ "$1 $2" = "-u root" ]; then shift 2; exec "$@"; fi; shift; done; }; """
+    """[ "$(id -u)" = 0 ] && bare "$@"; exec sudo "$@"' sudo"""
+)
+# Where an operator names another sudo: section and key of ansible.cfg, and the variable of the environment.
+SUDO_PROGRAM = ((("privilege_escalation", "become_exe"), "ANSIBLE_BECOME_EXE"), (("sudo_become_plugin", "executable"), "ANSIBLE_SUDO_EXE"))
 # Events above this many characters lose their result in the runner (its default is 700,000, less than the
 # plan of a node whose configuration files differ).
 MAX_EVENT_RES = 64 * 1024 * 1024
@@ -61,6 +68,8 @@ def ansible_environment(environ: Mapping[str, str], directory: Path) -> dict[str
         added["ANSIBLE_SSH_ARGS"] = SSH_ARGS
     if not config.says("defaults", "forks", environ, "ANSIBLE_FORKS"):
         added["ANSIBLE_FORKS"] = str(forks())
+    if not any(config.says(*place, environ, variable) for place, variable in SUDO_PROGRAM):
+        added["ANSIBLE_BECOME_EXE"] = SUDO_UNLESS_ROOT
     if config.path is not None:
         added["ANSIBLE_CONFIG"] = str(config.path)
     return added

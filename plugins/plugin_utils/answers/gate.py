@@ -86,11 +86,13 @@ def refusal(module: str, why: str) -> dict[str, Any]:
 
 def unanswered(module: str, rc: Any, output: Any, errors: Any, *, no_python: bool = False) -> dict[str, Any]:
     """The failure of a module that printed no answer: what its node said instead, in one line. Whoever carried the module there."""
-    if no_python or rc == SHELL_FOUND_NOTHING:
-        return {"failed": True, "changed": False, "msg": NO_PYTHON}
     found = [line.strip() for stream in (errors, output) for line in lines_in(cut(stream, OUTPUT_LIMIT, ending=True))[-1:]]
     lines = [line for line in found if line and not line.startswith("#railwright ")]
     said = f": {shortened(lines[0], 300)}" if lines else ""
+    if no_python or (rc == SHELL_FOUND_NOTHING and "python" in said):
+        return {"failed": True, "changed": False, "msg": NO_PYTHON}
+    if rc == SHELL_FOUND_NOTHING:
+        return {"failed": True, "changed": False, "msg": f"a program is missing on the node{said}"}
     return refusal(module, f"it is none at all{said}")
 
 

@@ -55,8 +55,15 @@ def _version(version: str, values: Values, findings: Findings) -> None:
 
 def check_erdma_instance(values: Values, rails: Rails, findings: Findings) -> None:
     """MTU, number of rails and expectations against the instance type."""
-    wanted = values["erdma_instance_type"]
-    if values["fabric"] != "erdma" or wanted is None:
+    wanted, mtu = values["erdma_instance_type"], values.get("mtu")
+    if values["fabric"] != "erdma":
+        return
+    given = {"rdma_mtu": mtu, **{f"rdma_rails[{rail['index']}].mtu": rail["mtu"] for rail in rails if rail["mtu"] not in (None, mtu)}}
+    jumbo = sorted(key for key, size in given.items() if size == JUMBO)
+    if wanted is None:
+        for key in jumbo:
+            findings.warning(key, JUMBO, "needs erdma_instance_type, which says whether the instance has jumbo frames: without them a wrong MTU "
+                             "can corrupt data under NCCL's LL128", f"{PLAIN}, or erdma_instance_type with {JUMBO}")
         return
     row = erdma_instance(wanted)
     if row is None:
@@ -64,9 +71,7 @@ def check_erdma_instance(values: Values, rails: Rails, findings: Findings) -> No
         findings.warning("erdma_instance_type", wanted, "is not in the catalogue: number of devices, jumbo frames and bandwidth are "
                          "judged by rdma_expect.hcas, rdma_mtu and validate_min_bandwidth_gbps alone", known)
         return
-    mtu = values.get("mtu")
-    given = {"rdma_mtu": mtu, **{f"rdma_rails[{rail['index']}].mtu": rail["mtu"] for rail in rails if rail["mtu"] not in (None, mtu)}}
-    for key in sorted(key for key, size in given.items() if size == JUMBO):
+    for key in jumbo:
         if row.jumbo is False:
             findings.error(key, JUMBO, f"{row.name} has no jumbo frames, and a wrong MTU can corrupt data under NCCL's LL128", str(PLAIN))
         elif row.jumbo is None:

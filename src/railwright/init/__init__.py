@@ -23,11 +23,12 @@ from railwright.writing import json_text, make_directories, usual_mode, write_at
 
 WIDTH = 110
 FILES = ("hosts.yml", "group_vars/all/site.yml")
-MTU = {"roce": 9000, "infiniband": 4092, "erdma": 8500}
+MTU = {"roce": 9000, "infiniband": 4092, "erdma": 1400}
+INSTANCE = "ecs.ebmgn7ex.32xlarge"
 MTU_NOTE = {
     "roce": "9000 lets RDMA use its largest packets (active_mtu 4096); the switches need 9216.",
     "infiniband": "IPoIB in datagram mode takes up to 4092; in connected mode (network_ipoib_mode) up to 65520.",
-    "erdma": "8500 where the instance type supports jumbo frames, else 1400. Another value can corrupt NCCL's data.",
+    "erdma": "1400 carries data on every instance type; 8500 needs erdma_instance_type and jumbo frames switched on. Another value can corrupt NCCL's data.",
 }
 HEAD = """# What all nodes have in common. Written by `railwright init`; edit it, then run: railwright lint -i DIR
 #
@@ -89,6 +90,8 @@ def site_text(fabric: str, seen: Mapping[str, Any] | None = None) -> str:
 def _entry(key: Key, fabric: str, seen: Mapping[str, Any]) -> str:
     set_here = {"rdma_fabric": fabric, "rdma_mtu": MTU[fabric], **seen}
     guess = "  # guess: as the nodes have it" if key.name in seen else ""
+    if key.name == "erdma_instance_type" and fabric == "erdma" and not seen:  # an example: real nodes do not show their type
+        set_here[key.name], guess = INSTANCE, "  # replace it with the type of your instances"
     about = f"Netdev MTU of every rail. {MTU_NOTE[fabric]}" if key.name == "rdma_mtu" else key.doc
     lines = textwrap.wrap(about, WIDTH - 2, break_on_hyphens=False)
     lines += textwrap.wrap(_rule(key, fabric), WIDTH - 2, break_on_hyphens=False)

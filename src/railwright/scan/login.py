@@ -18,6 +18,7 @@ from ansible.playbook.play_context import PlayContext
 from ansible.plugins.loader import become_loader, connection_loader, shell_loader
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.preflight import explicit_interpreter
+from railwright.ansible_env import SUDO_UNLESS_ROOT
 from railwright.given import given
 from railwright.scan.ssh_config import Resolved, SshConfig, Unreadable
 
@@ -179,6 +180,8 @@ def _become(variables: Mapping[str, Any], user: str | None) -> Become | None:
         raise ByAnsible(f"ansible_become_method is {method}")
     sudo = become_loader.get(SUDO[-1])
     sudo.set_options({"become_pass": given.become_password or _configured("BECOME_PASSWORD_FILE")}, dict(variables))
+    if sudo.get_option_and_origin("become_exe", hostvars=dict(variables))[1] == "default":
+        sudo.set_option("become_exe", SUDO_UNLESS_ROOT)
     target = sudo.get_option("become_user") or ROOT
     if target == user and not constants.BECOME_ALLOW_SAME_USER:
         return None

@@ -48,7 +48,13 @@ def test_without_a_password_sudo_must_not_ask() -> None:
     found = login(ansible_user="ops")
     assert found.become is not None
     line, prompt = found.become.wrap("true")
-    assert (prompt, line.startswith("sudo -H -S -n ")) == ("", True)
+    assert (prompt, " sudo -H -S -n " in line) == ("", True)
+
+
+def test_an_own_sudo_of_the_operator_is_kept() -> None:
+    found = login(ansible_user="ops", ansible_become_exe="/opt/bin/sudo")
+    assert found.become is not None
+    assert found.become.wrap("true")[0].startswith("/opt/bin/sudo -H -S -n ")
 
 
 @pytest.mark.parametrize("variables", [{"ansible_become": False}, {"ansible_become": "no"}, {"ansible_user": "root"}])

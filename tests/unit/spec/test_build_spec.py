@@ -53,7 +53,7 @@ def test_defaults_are_not_shared_between_hosts(judge: Judge) -> None:
     [
         ("roce", 9000, "roce", "dscp26-prio3"),
         ("infiniband", 4092, "infiniband", "none"),
-        ("erdma", 8500, "erdma-native", "none"),
+        ("erdma", 1400, "erdma-native", "none"),
     ],
 )
 def test_profiles_follow_the_fabric(judge: Judge, fabric: str, mtu: int, nccl: str, qos: str) -> None:
@@ -114,7 +114,7 @@ def test_opensm_follows_the_group(judge: Judge) -> None:
         ("roce", 4199, "datagram", "warning"),
         ("roce", 9217, "datagram", "warning"),
         ("roce", 1279, "datagram", "error"),
-        ("erdma", 8500, "datagram", None),
+        ("erdma", 1400, "datagram", None),
         ("erdma", 1400, "datagram", None),
         ("erdma", 9000, "datagram", "error"),
         ("erdma", 1500, "datagram", "error"),

@@ -26,7 +26,7 @@ MakeSpec = Callable[..., Spec]
 
 
 def findings(**values: Any) -> list[str]:
-    _spec, found = build_spec({"rdma_fabric": "erdma", "rdma_mtu": 8500, **values}, "n1")
+    _spec, found = build_spec({"rdma_fabric": "erdma", "rdma_mtu": 1400, **values}, "n1")
     return [f"{item.severity}: {item.key}: {item.message}; allowed: {item.allowed}" for item in found]
 
 

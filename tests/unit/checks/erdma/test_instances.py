@@ -42,6 +42,7 @@ def rails(count: int) -> list[dict[str, Any]]:
     [
         ({"mtu": 9000}, "rdma_mtu", "error", "8500"),
         ({"mtu": 1500, "erdma_instance_type": EBMGN7EX}, "rdma_mtu", "error", "8500"),
+        ({"mtu": 8500}, "rdma_mtu", "warning", "or erdma_instance_type"),
         ({"mtu": 8500, "erdma_instance_type": EBMGN7EX}, "rdma_mtu", "warning", "JumboFrameSupport"),
         ({"rails": rails(3), "erdma_instance_type": EBMGN7EX}, "rdma_rails", "error", "at most 2 rails"),
         ({"expect": {"hcas": 1}, "erdma_instance_type": EBMGN7EX}, "rdma_expect.hcas", "warning", "2"),
@@ -64,7 +65,6 @@ def test_rules(wishes: dict[str, Any], key: str, severity: str, words: str) -> N
     [
         {"erdma_instance_type": EBMGN7EX, "rails": rails(2), "expect": {"hcas": 2}, KEY: 70},
         {"mtu": 8500, "erdma_instance_type": "ecs.gn8v.4xlarge"},
-        {"mtu": 8500},
         {"erdma_route_metric": 0},
     ],
 )
