@@ -101,11 +101,11 @@ CONDA = {
     **VENV, "ai_environment_kind": "conda", "ai_environment_conda_installer": "/srv/Miniforge3.sh",
     "ai_environment_conda_installer_sha256": "0" * 64, "ai_environment_conda_explicit": "/srv/explicit.txt",
 }
-# The example's own instance type has less than this example of another key.
-WITH["validate_min_bandwidth_gbps"] = {"erdma_instance_type": "ecs.gn8v-8x.48xlarge"}
+# An instance type has less than this example, which is another fabric's.
+WITH["validate_min_bandwidth_gbps"] = {"erdma_instance_type": None}
 WITH |= {f"ai_environment_{name}": VENV | WHEELS for name in ("python", "torch", "wheels")}
-# The example's own instance type has less than this example of another key.
-WITH["validate_min_bandwidth_gbps"] = {"erdma_instance_type": "ecs.gn8v-8x.48xlarge"}
+# An instance type has less than this example, which is another fabric's.
+WITH["validate_min_bandwidth_gbps"] = {"erdma_instance_type": None}
 WITH |= {f"ai_environment_{name}": VENV | INDEX for name in ("requirements", "index_url", "extra_index_urls")}
 WITH |= {f"ai_environment_conda_{name}": CONDA for name in ("installer", "installer_sha256", "explicit")}
 
