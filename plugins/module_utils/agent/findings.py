@@ -164,7 +164,8 @@ def refused(known: Mapping[str, Mapping[str, Any]]) -> Tuple[str, str]:
 
 def missing_answers(verdicts: Sequence[Verdict]) -> List[str]:
     """What the checks that `railwright check` needs could not read: ``CHECK SUBJECT: text``."""
-    return ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts if item.status == "unknown" and item.check in NEEDED]
+    return ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts
+            if item.status == "unknown" and item.check in NEEDED]
 
 
 def word_of(known: Mapping[str, Mapping[str, Any]], missing: Sequence[str]) -> Tuple[str, str]:

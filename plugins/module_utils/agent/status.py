@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the agent says to others: one line for a scheduler's hook, a document, metrics for node_exporter, text for people.
 
-The line is ``WORD UP MODE REASON``: ok, shared, refuse or unjudged (findings.py), seconds since boot (a shell compares it with /proc/uptime, without
-a process), the agent's mode, and why. It lies in /run, so that none outlives a boot.
+The line is ``WORD UP MODE REASON``: ok, shared, refuse or unjudged (findings.py), seconds since boot (a shell compares it with
+/proc/uptime, without a process), the agent's mode, and why. It lies in /run, so that none outlives a boot.
 """
 
 import json
@@ -89,7 +89,8 @@ def _of_agent(report: Report) -> List[Family]:
         ("last_look_timestamp_seconds", "gauge", "When the agent looked.", [({}, report.moment.t)]),
         ("refuses_jobs", "gauge", "1 where the node should take no jobs: for a fault of its own, or for a link, which may be the switch's.",
          [({"why": "node"}, int(word == REFUSE)), ({"why": "shared"}, int(word == SHARED))]),
-        ("unjudged", "gauge", "1 where nothing failed and an answer is missing that `railwright check` needs.", [({}, int(word == UNJUDGED))]),
+        ("unjudged", "gauge", "1 where nothing failed and an answer is missing that `railwright check` needs.",
+         [({}, int(word == UNJUDGED))]),
         ("records_lost_total", "counter", "Records that could not be written since the agent started.", [({}, report.lost)]),
         ("finding", "gauge", "1 for each finding that is open; known: whether somebody knows of it.", [
             ({"check": row["check"], "subject": row["subject"], "part": row["part"], "status": row["status"],
