@@ -54,14 +54,14 @@ GPU = {
     "link?": LINK,
 }
 HCA_PORT = {
-    "number": int, "state": TEXT, "phys_state": TEXT, "rate_gbps": NUMBER, "link_layer": TEXT, "lid": WHOLE, "lmc": WHOLE, "sm_lid": WHOLE,
-    "cap_mask": TEXT, "port_guid": TEXT, "active_mtu": WHOLE, "netdev": TEXT, "netdev_mtu": WHOLE,
+    "number": int, "state": TEXT, "phys_state": TEXT, "rate_gbps": NUMBER, "lanes?": WHOLE, "link_layer": TEXT, "lid": WHOLE, "lmc": WHOLE,
+    "sm_lid": WHOLE, "cap_mask": TEXT, "port_guid": TEXT, "active_mtu": WHOLE, "netdev": TEXT, "netdev_mtu": WHOLE,
     "gids": maybe([{"index": int, "gid": str, "type": TEXT, "netdev": TEXT}]), "counters": Map(WHOLE), "hw_counters": Map(WHOLE),
 }
 HCA = {
     "name": str, "node_type": TEXT, "node_guid": TEXT, "sys_image_guid": TEXT, "board_id": TEXT, "fw_ver": TEXT, "hw_rev": TEXT,
     "hca_type": TEXT, "pci_address": TEXT, "vendor_id": TEXT, "device_id": TEXT, "numa_node": WHOLE, "driver": TEXT, "ports": [HCA_PORT],
-    "link?": LINK, "firmware?": OBJECT,
+    "sub_function?": bool, "link?": LINK, "firmware?": OBJECT,
 }
 NETDEV = {
     "name": str, "mac": TEXT, "pci_address": TEXT, "driver": TEXT, "kind": str, "management": bool, "mtu": WHOLE, "operstate": TEXT,
@@ -104,8 +104,9 @@ VERDICTS = {"verdicts": [VERDICT]}
 STAMP = Text(r"[0-9a-f]{8}", "an id of a finding")
 CHECK = Text(r"[a-z_]{1,32}\.[a-z_0-9]{1,32}", "the code of a check")
 AGENT = {
-    "mode": Choice("off", "observe", "drain"), "word": Choice("none", "ok", "shared", "refuse"), "age": maybe(float), "reason": str,
-    "trouble": str, "offenders": [{"part": str, "times": int}], "downs": [{"part": str, "name": str, "ago": float}], "text": [str],
+    "mode": Choice("off", "observe", "drain"), "word": Choice("none", "ok", "shared", "refuse", "unjudged"), "age": maybe(float),
+    "reason": str, "trouble": str, "offenders": [{"part": str, "times": int}],
+    "downs": [{"part": str, "name": str, "ago": float}], "text": [str],
     "findings": [{"id": STAMP, "check": CHECK, "subject": str, "part": str, "status": Choice("fail", "warn"), "text": str,
                   "known": maybe({"reason": str, "by": str, "t": float})}],
 }

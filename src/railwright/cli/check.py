@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 HELP = """Is this node healthy? Or each HOST, over ssh, as ssh's configuration says. No inventory, nothing to install there, no root.
 
 It shows the node as it is seen, then every verdict that needs no inventory, worst first, each with its code and the next command. A node \
-takes 15 seconds at most: what hangs is left alone and is the finding. Ends 0 when no verdict failed, 1 when one did or a node failed, \
-3 when a node does not answer.
+takes 15 seconds at most: what hangs is left alone and is the finding. Ends 0 when every accelerator and RDMA port that was seen \
+was judged and none failed, 1 when a verdict or a node failed, 3 when a node does not answer, 4 when nothing failed but a needed answer \
+is missing.
 
 \b
 Examples:
@@ -51,9 +52,6 @@ def command(
     hosts: Hosts = None, every: All = False, sudo: Sudo = False, sysroot: Sysroot = None, emit: Emit = None,
     form: DriftForm = DriftFormat.TEXT, output: Output = None,
 ) -> None:  # fmt: skip
-    from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import document
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
-
     if sum((bool(hosts), sysroot is not None, emit is not None)) > 1:
         raise InputError("HOST, --sysroot and --emit exclude each other: name hosts, a captured tree, or the file to write")
     check_output(form, output)
@@ -66,9 +64,7 @@ def command(
         return
     started = datetime.now(UTC)
     outcomes, verdicts = of_tree(sysroot) if sysroot is not None else asked("check", hosts or [], sudo=sudo)
-    nodes = {name: {part: node_document(host)[part] for part in ("status", "message")} | {"overview": host.overview or {}}
-             for name, host in outcomes.items()}
-    found = document(nodes, verdicts, COMMANDS)
+    found = report(outcomes, verdicts)
     if form is DriftFormat.TEXT and settings.one_line:
         one_line.show(found["nodes"], found["verdicts"], passes=every)
     elif form is DriftFormat.TEXT:
@@ -79,6 +75,16 @@ def command(
                   finished=datetime.now(UTC).isoformat(timespec="seconds"), railwright=__version__, nodes=nodes, verdicts=verdicts)
         print_result(machine_form(form, run, partial(verdicts_as_prometheus, nodes, verdicts), found), output)
     raise typer.Exit(ExitCode(found["summary"]["exit_code"]))
+
+
+def report(outcomes: dict[str, HostOutcome], verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The document that `check` prints in any form, with its exit code."""
+    from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import document
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
+
+    nodes = {name: {part: node_document(host)[part] for part in ("status", "message")} | {"overview": host.overview or {}}
+             for name, host in outcomes.items()}
+    return document(nodes, verdicts, COMMANDS)
 
 
 def asked(mode: str, names: Sequence[str], *, sudo: bool) -> "Outcomes":
@@ -107,9 +113,9 @@ def of_tree(sysroot: Path) -> "Outcomes":
 
 def show(found: dict[str, Any], *, every: bool) -> None:
     """A screen a node; of several, those with nothing to say are one line."""
-    from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import LABEL, WORST, node_lines
+    from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import LABEL, WORST, is_missing, node_lines
 
-    worst = {str(item["node"]) for item in found["verdicts"] if item["status"] in WORST}
+    worst = {str(item["node"]) for item in found["verdicts"] if item["status"] in WORST or is_missing(item)}
     for name in found["nodes"]:
         lines = node_lines(found, name, every)
         for kind, text in lines if every or len(found["nodes"]) == 1 or name in worst else lines[:1]:
