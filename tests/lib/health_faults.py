@@ -283,7 +283,7 @@ FAULTS: tuple[Fault, ...] = (
         "NVLinks down",
         "gpu.nvlink",
         "fail",
-        "16 NVLinks",
+        "16 of the board's 18 NVLinks",
         lambda tree: tree.put(
             "/cmd/nvidia-smi_nvlink_--status",
             (tree.root / "cmd/nvidia-smi_nvlink_--status")

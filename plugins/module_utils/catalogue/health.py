@@ -37,9 +37,11 @@ CHECKS: Tuple[HealthCheck, ...] = (
                 "failed: return it"),
     HealthCheck("gpu.thermal", "GPUs", "clocks are not lowered for heat", "inspect fans, air flow, inlet temperature, heat sink"),
     HealthCheck("gpu.clocks", "GPUs", "hardware does not hold clocks back", "inspect power supplies, cables and the BMC's log"),
-    HealthCheck("gpu.power", "GPUs", "the power limit is that of its like", "nvidia-smi -pl with the others' limit", MINOR),
-    HealthCheck("gpu.nvlink", "GPUs", "as many NVLinks are up as on its like; no recoveries", "reset all GPUs of the fabric; else return "
-                "it"),
+    HealthCheck("gpu.power", "GPUs", "the power limit is the board's default", "nvidia-smi -pl with the board's default limit", MINOR),
+    HealthCheck("gpu.nvlink", "GPUs", "all NVLinks of the board are up at their rate; no recoveries", "reset all GPUs of the fabric; else "
+                "inspect the NVSwitches, return it"),
+    HealthCheck("gpu.domain", "GPUs", "all GPUs are in one NVLink domain", "inspect fabric manager, nvlsm and the rack's NVLink controller; "
+                "then reset all its GPUs"),
     HealthCheck("gpu.fabric", "GPUs", "the NVLink fabric says that it is healthy", "inspect fabric manager and nvlsm, reset all its GPUs"),
     HealthCheck("gpu.dcgm", "GPUs", "DCGM's watches found nothing; `dcgmi diag -r 3` of a burn-in passes", "drain; do what DCGM says"),
     HealthCheck("gpu.jobless", "GPUs", "no process of a login holds a GPU of a scheduler's node", "ask its owner, or end it", MINOR),

@@ -15,7 +15,8 @@ from ..formats.text import first_of
 from ..observe.kernel_log import TRUSTED
 from ..rules.comparisons import Inspection, VerdictSubject, verdict
 from ..types import Verdict
-from .health_gpu import Sign, gpu_looked, gpu_signs, gpu_subject
+from .health_gpu import gpu_looked, gpu_signs
+from .signs import Sign, gpu_subject
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
 BY_EVENT = {rule.event: rule for rule in RULES}

@@ -35,7 +35,7 @@ HARMLESS = "UnsupReq"  # what a bus scan provokes: advisory, and on healthy mach
 def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> Dict[str, Any]:
     """``facts``: those already observed of the same node: gpus, hcas."""
     container = identity.virtual == "container"
-    gpu = observe_gpu_health(host, identity.gpus, facts.get("gpus") or [])
+    gpu = observe_gpu_health(host, identity.gpus, facts.get("gpus") or [], container)
     return {
         "boot": boot_time(host),
         "up_hours": up_hours(host),
