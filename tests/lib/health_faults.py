@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.fixtures.node_accelerators import ADDRESSES, DOWN, UP, gpu_metrics
 from tests.fixtures.node_tree import kmsg
 
 from profile_trees import Tree
@@ -178,6 +179,22 @@ def port_counter(name: str, value: int) -> Callable[[Tree], None]:
     return put(f"/sys/class/infiniband/mlx5_0/ports/1/counters/{name}", f"{value}\n")
 
 
+PKEY = "/sys/class/infiniband/%s/ports/1/pkeys/0"
+
+
+def amd(name: str, content: bytes) -> Callable[[Tree], None]:
+    """A file of the second of eight MI300X."""
+    return lambda tree: tree.put(f"/sys/bus/pci/devices/{ADDRESSES[1]}/{name}", content)
+
+
+def without_driver(tree: Tree) -> None:
+    (tree.root / "sys/bus/pci/devices" / ADDRESSES[1] / "driver").unlink()
+
+
+def efa(name: str, count: int) -> Callable[[Tree], None]:
+    return put(f"/sys/class/infiniband/rdmap1s0/ports/1/hw_counters/{name}", f"{count}\n")
+
+
 OLD = tag("gpu_recovery_action", "None", "N/A")  # a driver that does not tell
 
 
@@ -310,6 +327,23 @@ FAULTS: tuple[Fault, ...] = (
         "bandwidth degraded",
         smi("<bandwidth>N/A</bandwidth>", "<bandwidth>Degraded</bandwidth>"),
     ),
+    Fault("a GPU in another NVLink clique", "gpu.domain", "fail", "clique 7", tag("cliqueId", "0", "7")),
+    Fault("the NVLink fabric without resources for a GPU", "gpu.domain", "fail", "Insufficient Resources", smi(
+        "<state>Completed</state>\n\t\t\t<status>Success</status>",
+        "<state>Completed</state>\n\t\t\t<status>Insufficient Resources</status>")),
+    Fault("an AMD GPU off the bus", "accelerator.answers", "fail", "fell off the bus", amd("config", b"\xff" * 64), "mi300x8"),
+    Fault("an AMD GPU without its driver", "accelerator.answers", "fail", "no driver", without_driver, "mi300x8"),
+    Fault("uncorrectable memory errors of an AMD GPU", "accelerator.ras", "fail", "umc 2", amd("ras/umc_err_count", b"ue: 2\nce: 9\n"),
+          "mi300x8"),
+    Fault("an AMD GPU's bad page in use", "accelerator.ras", "fail", "could not be taken", amd(
+        "ras/gpu_vram_bad_pages", b"0x00000001 : 0x00001000 : F\n"), "mi300x8"),
+    Fault("an xGMI link down", "accelerator.xgmi", "warn", "6 of 7", amd("gpu_metrics", gpu_metrics(0xFFFF, DOWN, *[UP] * 6)), "mi300x8"),
+    Fault("PCIe errors of an AMD GPU", "pci.aer", "fail", "fatal", amd("aer_dev_fatal", b"DLP 1\nTOTAL_ERR_FATAL 1\n"), "mi300x8"),
+    Fault("a limited member of its partition", "port.pkey", "fail", "limited member", put(PKEY % "mlx5_0", "0x7fff\n")),
+    Fault("a port in another partition than its peers", "port.pkey", "warn", "0x8001", put(PKEY % "mlx5_0", "0x8001\n")),
+    Fault("EFA peers that do not respond", "port.efa", "warn", "unresponsive_remote_events: 14", efa("unresponsive_remote_events", 14),
+          "efa-p5"),
+    Fault("packets that EFA dropped", "port.efa", "warn", "rx_drops: 48123", efa("rx_drops", 48123), "efa-p5"),
     Fault("MIG on one GPU only", "gpu.mig", "warn", "MIG is Enabled", tag("current_mig", "Disabled", "Enabled")),
     Fault(
         "AER, fatal",

@@ -40,18 +40,28 @@ CHECKS: Tuple[HealthCheck, ...] = (
     HealthCheck("gpu.power", "GPUs", "the power limit is the board's default", "nvidia-smi -pl with the board's default limit", MINOR),
     HealthCheck("gpu.nvlink", "GPUs", "all NVLinks of the board are up at their rate; no recoveries", "reset all GPUs of the fabric; else "
                 "inspect the NVSwitches, return it"),
-    HealthCheck("gpu.domain", "GPUs", "all GPUs are in one NVLink domain", "inspect fabric manager, nvlsm and the rack's NVLink controller; "
-                "then reset all its GPUs"),
+    HealthCheck("gpu.domain", "GPUs", "all GPUs are in one NVLink domain", "inspect fabric manager, nvlsm and the rack's NVLink "
+                "controller; then reset all its GPUs"),
     HealthCheck("gpu.fabric", "GPUs", "the NVLink fabric says that it is healthy", "inspect fabric manager and nvlsm, reset all its GPUs"),
     HealthCheck("gpu.dcgm", "GPUs", "DCGM's watches found nothing; `dcgmi diag -r 3` of a burn-in passes", "drain; do what DCGM says"),
     HealthCheck("gpu.jobless", "GPUs", "no process of a login holds a GPU of a scheduler's node", "ask its owner, or end it", MINOR),
     HealthCheck("gpu.mig", "GPUs", "MIG is as on its like, and no change waits", "nvidia-smi -mig, then reset the GPU", MINOR),
+    HealthCheck("accelerator.judged", "accelerators", "every accelerator on the PCI bus is judged", "run the maker's diagnostics", MINOR),
+    HealthCheck("accelerator.answers", "accelerators", "each answers on the PCI bus and has its driver", "read the driver's lines in the "
+                "kernel's log, reset the accelerator or power the node off and on"),
+    HealthCheck("accelerator.ras", "accelerators", "no uncorrectable error; bad memory is out of use", "drain, reset it, run the maker's "
+                "diagnostics, then return it"),
+    HealthCheck("accelerator.xgmi", "accelerators", "all xGMI links are up", "reset all GPUs of the node together; else return it", MINOR),
     HealthCheck("pci.aer", "PCIe", "no uncorrected PCIe error of GPUs, HCAs and bridges above them", "reseat card, riser, cable"),
     HealthCheck("hca.health", "HCAs", "no NIC's firmware failed since boot, none stopped sending", "update its firmware, reset it"),
     HealthCheck("port.flaps", "ports", "links stay up", "clean or replace cable and transceiver, inspect the switch's port"),
     HealthCheck("port.optics", "transceivers", "temperature, voltage, bias and power are within its own limits", "clean the fibre; cool "
                 "or replace the module"),
     HealthCheck("port.ber", "ports", "less than one bit in 10^12 is wrong after FEC; few recoveries", "clean the fibre, replace it", MINOR),
+    HealthCheck("port.pkey", "ports", "each InfiniBand port is a full member of its fabric's partitions", "add the port's GUID to the "
+                "partition as full (partitions.conf, UFM), then restart the subnet manager"),
+    HealthCheck("port.efa", "ports", "few lost packets and lost peers of EFA since boot", "compare the instances of the job; stop and "
+                "start the one that stands out", MINOR),
     HealthCheck("qos.storm", "ports", "the NIC never gave up pausing; no pause of 200 ms when measured", "inspect PCIe and memory", MINOR),
     HealthCheck("port.cable", "ports", "ports of one speed have one kind of cable", "compare it with the cabling plan", MINOR),
     HealthCheck("port.growth", "ports", "few errors of the link in an hour (the agent's)", "clean or replace cable and transceiver", MINOR),

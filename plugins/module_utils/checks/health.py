@@ -15,7 +15,10 @@ from ..formats.text import first_of
 from ..observe.kernel_log import TRUSTED
 from ..rules.comparisons import Inspection, VerdictSubject, verdict
 from ..types import Verdict
+from .health_accelerators import accelerator_signs, accelerators_judged, accelerators_of
 from .health_gpu import gpu_looked, gpu_signs
+from .health_optics import lacks_fec, symbol_signs, unused_lanes
+from .health_partitions import efa_judged, efa_signs, partition_signs, partitions_judged
 from .signs import Sign, gpu_subject
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
@@ -36,6 +39,7 @@ class Node(NamedTuple):
     health: Mapping[str, Any]
     hcas: Dict[str, str]
     gpus: Dict[str, str]
+    accelerators: Dict[str, str]  # model by PCI address
     watched: Sequence[str]
     recovery: Dict[str, Optional[str]]
     hours: int
@@ -47,6 +51,8 @@ class Node(NamedTuple):
         """(HCA, text) of a PCI function."""
         if pci in self.hcas:
             return self.hcas[pci], "%s (%s)" % (self.hcas[pci], pci)
+        if pci in self.accelerators:
+            return None, "%s %s" % (self.accelerators[pci], pci)
         return None, gpu_subject(pci) if pci in self.gpus else "PCIe switch %s" % pci
 
     def when(self, seconds: float) -> str:
@@ -77,11 +83,13 @@ def health_verdicts(
         ("port.optics", any(_module(port, "limits") for port in ports)),
         ("port.fec", len([port for port in ports if port.get("fec")]) > 1),
         ("port.cable", len([port for port in ports if _module(port, "kind")]) > 1),
-        ("port.ber", wrong and None not in wrong),
+        ("port.pkey", partitions_judged(facts)), ("port.efa", efa_judged(facts)), ("port.ber", wrong and None not in wrong),
         ("qos.storm", any(port.get("pause_storms") is not None for port in ports)),
         ("node.stuck", processes), ("gpu.jobless", processes.get("schedulers") and node.recovery),
     ) if there and check not in (processes.get("unseen") or [])]
-    looked += gpu_looked(facts, health)
+    signs += accelerator_signs(facts) + partition_signs(facts) + efa_signs(facts, node.hours)
+    signs += symbol_signs(health.get("ports") or [], BIT_ERRORS)
+    looked += gpu_looked(facts, health) + accelerators_judged(facts)
     return verdicts_of(name, [sign for sign in signs if _own(sign, node)],
                        [check for check in dict.fromkeys(looked) if _concerned(check, node, switched)])
 
@@ -103,10 +111,12 @@ def _concerned(check: str, node: Node, switched: bool) -> bool:
 def _node(facts: Mapping[str, Any], health: Mapping[str, Any], expected: Sequence[str]) -> Node:
     hcas = {hca["pci_address"]: hca["name"] for hca in facts.get("hcas") or [] if hca.get("pci_address") and hca.get("name")}
     gpus = {gpu["pci"]: gpu.get("name") or "GPU" for gpu in facts.get("gpus") or [] if gpu.get("pci")}
-    above = [address for device in list(facts.get("hcas") or []) + list(facts.get("gpus") or [])
+    others = accelerators_of(facts)
+    above = [address for device in list(facts.get("hcas") or []) + list(facts.get("gpus") or []) + others
              for address in (device.get("link") or {}).get("path") or []]
     recovery = {gpu["pci"]: gpu.get("recovery") for gpu in (health.get("gpu") or {}).get("gpus") or []}
-    return Node(health, hcas, gpus, list(hcas) + list(gpus) + above, recovery, health.get("up_hours") or 0,
+    models = {item["pci"]: str(item.get("model")) for item in others if item.get("pci")}
+    return Node(health, hcas, gpus, models, list(hcas) + list(gpus) + list(models) + above, recovery, health.get("up_hours") or 0,
                 facts.get("virtual") == "container",
                 {(hca.get("name"), port.get("number")): port for hca in facts.get("hcas") or [] for port in hca.get("ports") or []},
                 expected)
@@ -271,9 +281,11 @@ def port_signs(node: Node) -> List[Sign]:
     for port in ports:
         like = [other for other in ports if _speed(node, other) == _speed(node, port)]
         hca, subject = port.get("hca"), "%s (%s)" % (port.get("hca"), port.get("netdev"))
-        for value in _module(port, "values") or []:
+        unused, unclear = unused_lanes(port)
+        for value in [value for value in _module(port, "values") or [] if value["lane"] not in unused]:
             status, limit = beyond(value, port["module"]["limits"].get(value["kind"]) or {})
             if status:
+                status = "unknown" if value["lane"] in unclear else status
                 lane = " of lane %d" % value["lane"] if value["lane"] else ""
                 found.append(Sign("port.optics", subject, hca, status, "%s %g" % (value["kind"], value["value"]), "%s%s is %g, %s" % (
                     value["kind"].replace("_", " "), lane, value["value"], limit)))
@@ -284,6 +296,8 @@ def port_signs(node: Node) -> List[Sign]:
         ):
             if own and usual and own != usual:
                 found.append(Sign(check, subject, hca, "warn", own, "its %s, that of most ports of its speed %s" % (what, usual)))
+        if lacks_fec(port, _speed(node, port)[0]):
+            found.append(Sign("port.fec", subject, hca, "warn", port["fec"], "its lanes are too fast for a link without FEC"))
         if port.get("pause_storms"):
             text = "%d times since it started the NIC paused the switch so long that it gave up pausing" % port["pause_storms"]
             found.append(Sign("qos.storm", subject, hca, "warn", str(port["pause_storms"]), text))
@@ -299,8 +313,10 @@ def _module(port: Mapping[str, Any], name: str) -> Any:
     return (port.get("module") or {}).get(name)
 
 
-def _speed(node: Node, port: Mapping[str, Any]) -> Any:
-    return node.links.get((port.get("hca"), port.get("port")), {}).get("rate_gbps")
+def _speed(node: Node, port: Mapping[str, Any]) -> Tuple[Any, Any]:
+    """Rate and kind of link: the tools name FEC otherwise for InfiniBand."""
+    link = node.links.get((port.get("hca"), port.get("port")), {})
+    return link.get("rate_gbps"), link.get("link_layer")
 
 
 def _bit_errors(node: Node, place: Tuple[Any, Any]) -> Optional[int]:

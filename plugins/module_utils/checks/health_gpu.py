@@ -14,8 +14,8 @@ from .signs import Sign, gpu_sign, gpu_subject, majority
 
 TIMED_OUT, NOT_THERE = 124, 127
 # A device filter of systemd or of a container (DeviceAllow=, cgroup v2): opening /dev/nvidia0 is refused, to root too.
-HIDDEN = "hidden from this session: the driver has %s, and a device filter (DeviceAllow= of sshd.service, a job's or a container's cgroup) " \
-    "refuses /dev/nvidia*"
+HIDDEN = "hidden from this session: the driver has %s, and a device filter (DeviceAllow= of sshd.service, the cgroup of a job or of a " \
+    "container) refuses /dev/nvidia*"
 UNHIDE = "look from outside the session: systemd-run --pipe --wait railwright check, or the agent's findings"
 SLOWED = {"hw_power_brake_slowdown": "the power brake is on", "hw_slowdown": "hardware slowdown is on"}
 

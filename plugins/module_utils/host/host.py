@@ -126,13 +126,6 @@ class Host(Writer):
         """What stat(2) says of a file, or of what a link leads to; None when it is absent."""
         return self._asked(os.stat, path)
 
-    def filtered(self, path: str) -> bool:
-        """Whether a device file may not be opened although its permissions allow it: a cgroup's device filter. Nothing is opened: access(2)
-        asks the filter too (devcgroup_inode_permission), and a driver is not woken."""
-        status = self.status(path)
-        allowed = status is not None and (os.geteuid() == 0 or status.st_mode & 0o006 == 0o006)
-        return allowed and not self._asked(lambda full: os.access(full, os.R_OK | os.W_OK), path)
-
     def mode(self, path: str) -> Optional[int]:
         """Permission bits of a file, or None when it is absent."""
         status = self.status(path)
@@ -366,10 +359,6 @@ class TreeHost(Host):
             return os.readlink(os.path.join(self._resolve(parent), name))
         except (OSError, ValueError):
             return None
-
-    def filtered(self, path: str) -> bool:
-        """In a captured tree: a file without any permission stands for a device that a filter refuses."""
-        return self.mode(path) == 0
 
     def which(self, tool: str) -> Optional[str]:
         """A captured tree has a tool when it has its file or a recording of it."""

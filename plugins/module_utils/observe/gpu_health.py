@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 from ..formats.outside import json_object, lines_in, list_or_empty, mapping, number, whole
 from ..formats.program_output import one_line
 from ..formats.sysfs_values import pci_address, token
+from ..host.device_filter import is_filtered
 from ..host.host import Host
 from ..types import Gpu
 from .devices import PCI_DEVICES, linked_name
@@ -54,7 +55,8 @@ _TEXTS = {
     "recovery": ("gpu_recovery_action",), "ecc": ("ecc_mode/current_ecc",), "mig": ("mig_mode/current_mig",),
     "mig_pending": ("mig_mode/pending_mig",), "fabric_health": ("fabric/health/summary",), "fabric_bandwidth": ("fabric/health/bandwidth",),
     "fabric_route": ("fabric/health/route_unhealthy",), "fabric_state": ("fabric/state",), "fabric_status": ("fabric/status",),
-    "fabric_clique": ("fabric/cliqueId",), "fabric_cluster": ("fabric/clusterUuid",), "reset_required": ("gpu_reset_status/reset_required",),
+    "fabric_clique": ("fabric/cliqueId",), "fabric_cluster": ("fabric/clusterUuid",),
+    "reset_required": ("gpu_reset_status/reset_required",),
 }
 _YES = {
     "remap_pending": ("remapped_rows/remapped_row_pending", "ecc_errors/channel_repair_pending", "ecc_errors/tpc_repair_pending"),
@@ -101,7 +103,7 @@ def is_hidden(host: Host, pci: str, container: bool) -> bool:
     if minor is None:
         return False
     path = DEVICE_FILE % int(minor.group(1))
-    return host.filtered(path) or (container and not host.exists(path))
+    return is_filtered(host, path) or (container and not host.exists(path))
 
 
 def gpus_of(text: str) -> List[Dict[str, Any]]:

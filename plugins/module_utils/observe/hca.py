@@ -221,9 +221,22 @@ def _port(host: Host, place: Place, number: int, macs: Mapping[str, str], active
         "netdev_mtu": sysfs_values.integer(attribute(host, "%s/%s/mtu" % (CLASS_NET, netdev))) if netdev is not None else None,
         "gids": gids,
         "counters": observe_counters(host, path + "/counters"),
+        "pkeys": partition_keys(host, path) if link_layer == "InfiniBand" else None,
         # of the port, else of the device (erdma and others know no ports there)
         "hw_counters": observe_counters(host, path + "/hw_counters") or observe_counters(host, place.path + "/hw_counters"),
     }
+
+
+PKEYS = 128  # slots of a port's table that are read; keys of the subnet manager fill it from slot 0 on
+UNUSED_KEY = "0x0000"
+
+
+def partition_keys(host: Host, port: str) -> Optional[List[str]]:
+    """The partition keys of a port in the order of their slots, 0xffff for a full member of the default partition (bit 15: full member).
+    None when no slot can be read."""
+    keys = [sysfs_values.hex_text(attribute(host, "%s/pkeys/%d" % (port, index))) for index in _numbers(host, port + "/pkeys")[:PKEYS]]
+    known = [key for key in keys if key is not None and len(key) == len(UNUSED_KEY)]
+    return [key for key in known if key != UNUSED_KEY] if known else None
 
 
 # active_mtu, the one port attribute that sysfs lacks: from ``ibv_devinfo -v`` or its recording.

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts on the partitions of InfiniBand ports and on the counters of EFA. Pure."""
+
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..formats.outside import rows
+from ..formats.text import first_of, grouped
+from .signs import Sign, majority
+
+FULL = 0x8000  # InfiniBand vol. 1, 10.9.1.1: bit 15 of a P_Key; two limited members of a partition cannot talk to each other
+ACTIVE = "ACTIVE"
+EFA = "efa"
+
+
+def partition_signs(facts: Mapping[str, Any]) -> List[Sign]:
+    """A port that is nowhere a full member fails: NCCL's nodes are equals and reach each other as full members only. Other keys than most
+    ports of the same subnet only warn."""
+    ports = _ports(facts)
+    found: List[Sign] = []
+    subnets = grouped((_subnet(port), (hca, port)) for hca, port in ports if port.get("pkeys"))
+    for members in subnets.values():
+        usual = majority([_partitions(port) for _hca, port in members])
+        for hca, port in members:
+            keys = [str(key) for key in port["pkeys"]]
+            if not any(int(key, 16) & FULL for key in keys):
+                text = "it is a limited member only (P_Key %s): it reaches no other limited member, such as the nodes beside it" % (
+                    first_of(keys, 4))
+                found.append(_sign("port.pkey", hca, port, "fail", keys[0], text))
+            elif usual is not None and _partitions(port) != usual:
+                text = "its P_Keys are %s, those of most ports of its subnet %s" % (first_of(keys, 4), first_of(list(usual), 4))
+                found.append(_sign("port.pkey", hca, port, "warn", keys[0], text))
+    return found
+
+
+def partitions_judged(facts: Mapping[str, Any]) -> bool:
+    ports = _ports(facts)
+    return bool(ports) and all(port.get("pkeys") for _hca, port in ports)
+
+
+def _ports(facts: Mapping[str, Any]) -> List[Tuple[Dict[str, Any], Dict[str, Any]]]:
+    """(HCA, port) of the InfiniBand ports that carry traffic."""
+    return [(hca, port) for hca in rows(facts.get("hcas")) for port in rows(hca.get("ports"))
+            if port.get("link_layer") == "InfiniBand" and port.get("state") == ACTIVE]
+
+
+def _subnet(port: Mapping[str, Any]) -> str:
+    """The upper half of GID 0."""
+    return next((str(gid.get("gid"))[:19] for gid in rows(port.get("gids")) if gid.get("index") == 0), "")
+
+
+def _partitions(port: Mapping[str, Any]) -> Tuple[str, ...]:
+    return tuple(sorted(str(key) for key in port["pkeys"]))
+
+
+def _sign(check: str, hca: Mapping[str, Any], port: Mapping[str, Any], status: str, found: str, text: str) -> Sign:
+    return Sign(check, "%s port %s" % (hca.get("name"), port.get("number")), hca.get("name"), status, found, text)
+
+
+class EfaCounter(NamedTuple):
+    """``a_day``: what a day may have before it warns; ``share``: of which other counter it must also be a part, and how large a part."""
+
+    name: str
+    a_day: int
+    meaning: str
+    share: Optional[Tuple[str, float]] = None
+
+
+# Names: drivers/infiniband/hw/efa/efa_verbs.c, amzn/amzn-drivers 64788ef7 (2026-05); meanings: AWS, "Monitor an Elastic Fabric Adapter".
+# AWS publishes no limits. Ours (2026-11): 10 a day of what ends or delays a job, which is infiniband-diags' limit for recoveries; of what
+# congestion brings along as well, one packet in 10^5 too: a busy and healthy instance counts thousands of timeouts without a loss.
+EFA_COUNTERS = (
+    EfaCounter("rx_drops", 1000, "packets received and dropped", ("rx_pkts", 1e-5)),
+    EfaCounter("retrans_timeout_events", 100, "timeouts after which traffic took another path", ("tx_pkts", 1e-5)),
+    EfaCounter("unresponsive_remote_events", 10, "times that a peer did not respond"),
+    EfaCounter("impaired_remote_conn_events", 10, "times that a connection to a peer was impaired"),
+    EfaCounter("rdma_read_wr_err", 10, "RDMA reads that failed"),
+    EfaCounter("rdma_write_wr_err", 10, "RDMA writes that failed"),
+)
+
+
+def efa_signs(facts: Mapping[str, Any], hours: int) -> List[Sign]:
+    days = max(hours, 24) / 24.0
+    found: List[Sign] = []
+    for hca, port in _efa_ports(facts):
+        counters = port.get("hw_counters") or {}
+        found += [_sign("port.efa", hca, port, "warn", str(counters[row.name]), "%s: %d %s since boot" % (
+            row.name, counters[row.name], row.meaning)) for row in EFA_COUNTERS if _beyond(row, counters, days)]
+    return found
+
+
+def efa_judged(facts: Mapping[str, Any]) -> bool:
+    """Instances before Nitro v4 have no counters of retransmissions: then the drops alone are judged."""
+    ports = _efa_ports(facts)
+    return bool(ports) and all((port.get("hw_counters") or {}).get("rx_drops") is not None for _hca, port in ports)
+
+
+def _efa_ports(facts: Mapping[str, Any]) -> Sequence[Tuple[Dict[str, Any], Dict[str, Any]]]:
+    return [(hca, port) for hca in rows(facts.get("hcas")) if hca.get("driver") == EFA for port in rows(hca.get("ports"))]
+
+
+def _beyond(row: EfaCounter, counters: Mapping[str, Any], days: float) -> bool:
+    count = counters.get(row.name) or 0
+    if count <= row.a_day * days:
+        return False
+    whole = counters.get(row.share[0]) if row.share is not None else None
+    return row.share is None or not whole or count > row.share[1] * whole
