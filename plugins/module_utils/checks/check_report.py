@@ -6,6 +6,7 @@ import textwrap
 from collections import Counter
 from typing import Any, Dict, Iterable, List, Mapping, Sequence, Tuple
 
+from ..catalogue.needed import NEEDED
 from ..formats.outside import mapping, rows
 from ..formats.text import grouped
 from .overview import LABELS, UNPRIVILEGED
@@ -15,7 +16,7 @@ WORST = ("fail", "warn")  # those that have a line each
 LINES, COLUMNS = 24, 80  # of a screen
 LABEL = 8  # columns of a label
 STATUSES = ("ok", "failed", "unreachable")
-OK, FAILED, UNREACHABLE = 0, 1, 3  # exit codes: src/railwright/exitcodes.py
+OK, FAILED, UNREACHABLE, UNJUDGED = 0, 1, 3, 4  # exit codes: src/railwright/exitcodes.py
 Line = Tuple[str, str]  # (the kind of the line, for its colour; its text)
 _PCI = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,32}\Z")
@@ -29,14 +30,20 @@ def document(
     ordered = sorted(verdicts, key=lambda item: (status_rank(item), str(item.get("node")), str(item.get("check"))))
     statuses = [str(node["status"]) for node in nodes.values()]
     number = counts(ordered)
-    code = UNREACHABLE if "unreachable" in statuses else FAILED if "failed" in statuses or number["fail"] else OK
+    missing = sorted({str(item.get("check")) for item in ordered if is_missing(item)})
+    code = UNREACHABLE if "unreachable" in statuses else FAILED if "failed" in statuses or number["fail"] else UNJUDGED if missing else OK
     summary: Dict[str, Any] = {"nodes": len(statuses)}
     summary.update((status, statuses.count(status)) for status in STATUSES)
     return {
         "nodes": {name: dict(node) for name, node in nodes.items()},
         "verdicts": [dict(item, next=next_command(item, commands)) for item in ordered],
-        "summary": dict(summary, verdicts=number, exit_code=code),
+        "summary": dict(summary, verdicts=number, missing=missing, exit_code=code),
     }
+
+
+def is_missing(item: Mapping[str, Any]) -> bool:
+    """Return whether a verdict is the missing answer of a check that `check` needs."""
+    return item.get("status") == "unknown" and item.get("check") in NEEDED
 
 
 def status_rank(item: Mapping[str, Any]) -> int:
@@ -81,11 +88,13 @@ def node_lines(found: Mapping[str, Any], name: str, every: bool) -> List[Line]:
 
 def footer(verdicts: Sequence[Mapping[str, Any]], unprivileged: bool) -> List[Line]:
     """What could not be judged, in one line."""
-    found = Counter(str(item.get("check")) for item in verdicts if item.get("status") in ("unknown", "unproven"))
-    if not found:
+    missing = Counter(str(item.get("check")) for item in verdicts if is_missing(item))
+    found = Counter(str(item.get("check")) for item in verdicts if item.get("status") in ("unknown", "unproven") and not is_missing(item))
+    rows_of = (("needed, and unknown: %s", missing), ("unknown: %s", found))
+    lines = [("unknown", cut(form % ", ".join(check if many == 1 else "%s (%d)" % (check, many) for check, many in sorted(which.items()))))
+             for form, which in rows_of if which]
+    if not lines:
         return []
-    words = ", ".join(check if many == 1 else "%s (%d)" % (check, many) for check, many in sorted(found.items()))
-    lines = [("unknown", cut("unknown: %s" % words))]
     return lines + ([("unknown", cut("  %s; --all shows each" % UNPRIVILEGED))] if unprivileged else [])
 
 

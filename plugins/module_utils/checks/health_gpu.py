@@ -27,7 +27,7 @@ def gpu_signs(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Sign]
     if not gpu["answered"]:
         return [_silent(facts, gpu)]
     known = [row["pci"] for row in gpu["gpus"]]
-    found = [_missing(gpu, pci) for pci in gpu["driven"] if pci not in known]
+    found = [_missing(facts, gpu, pci) for pci in gpu["driven"] if pci not in known]
     for row in gpu["gpus"]:
         like = [other for other in gpu["gpus"] if other["name"] == row["name"]]
         found += [sign for judge in JUDGES for sign in judge(row, like)]
@@ -47,9 +47,11 @@ def gpu_looked(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[str]
     return found + [check for check, complete in judged if complete]
 
 
-def _missing(gpu: Mapping[str, Any], pci: str) -> Sign:
-    """A GPU that the driver has and nvidia-smi does not show: one outside a job's or a container's devices is no fault."""
+def _missing(facts: Mapping[str, Any], gpu: Mapping[str, Any], pci: str) -> Sign:
+    """A GPU that the driver has and nvidia-smi does not show. One that a container was not given is another's affair."""
     if pci in (gpu.get("hidden") or []):
+        if facts.get("virtual") == "container":
+            return gpu_sign("gpu.answers", pci, "skipped", "hidden", "this container was not given the GPU")
         return gpu_sign("gpu.answers", pci, "unknown", "hidden", HIDDEN % "it")._replace(todo=UNHIDE)
     return gpu_sign("gpu.answers", pci, "fail", "no answer", "the driver has it and nvidia-smi does not know it")
 

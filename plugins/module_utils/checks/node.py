@@ -7,6 +7,7 @@ from ..areas.network.verdicts import judge_devices, ports_of
 from ..catalogue.drivers import hides_nvswitches
 from ..formats.text import first_of, join_names
 from ..observe.affinity import nearest
+from ..observe.devices import MELLANOX
 from ..rules.comparisons import UNREADABLE, Inspection, VerdictSubject, at_least, decided, equal, no_expectation, unreadable, verdict
 from ..rules.erdma_mode import DEFAULT
 from ..rules.path_mtu import as_int, gids_holding, hca_facts, is_iwarp, netdev_facts, path_mtu_for, port_facts, roce_gid_index
@@ -14,22 +15,27 @@ from ..spec.match import RailTarget
 from ..spec.model import Spec
 from ..types import NO_DEVICE, Change, Identity, Problem, Verdict
 from .area_verdicts import AREA_VERDICTS
+from .functions import judge_functions, judge_switches
 from .health import judge_health
+from .peers import CONSTANT_RATE, peer_verdicts, with_peers
 
 HEALTH = "hca"  # the area of what no area sets
 # What a port of each fabric says in its link_layer file.
 LINK_LAYER = {"roce": "Ethernet", "infiniband": "InfiniBand", "erdma": "Ethernet"}
-# Drivers whose sysfs rate is a constant in the source and says nothing about the link
-# (erdma_verbs.c: 100 Gb/sec whatever the instance type; rxe_param.h: speed and width are made up).
-CONSTANT_RATE = {
-    "erdma": "eRDMA always reports 100 Gb/sec",
-    "rdma_rxe": "Soft-RoCE reports a made-up rate",
-}
 SOFTWARE = ("rdma_rxe", "siw")
 
 
 def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
-    """Everything that the facts of one node can answer, each verdict with its area: first what areas set, then health, which none does."""
+    """Everything that the facts of one node can answer, each verdict with its area: first what areas set, then health, which none does.
+
+    Peer ports judge what the inventory does not expect.
+    """
+    rails = with_peers(judge_rails(seen), peer_verdicts(seen), over=("skipped",))
+    return judge_machine(seen) + [(HEALTH, item) for item in rails]
+
+
+def judge_machine(seen: Inspection) -> List[Tuple[str, Verdict]]:
+    """Everything but the links, GIDs and firmware of rails."""
     verdicts = [(row.area, item) for row in AREA_VERDICTS for item in row.judge(seen)]
     hcas = seen.facts.get("hcas")
     where = VerdictSubject(seen.node, None, None, "HCAs")
@@ -40,8 +46,8 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
     else:
         count = equal("node.hcas", where, seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
                       "rdma_expect.hcas", "number of HCAs")
-    health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen)) + judge_rails(seen)
-    health += judge_nearness(seen) + judge_gds(seen) + judge_health(seen)
+    health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen))
+    health += judge_functions(seen) + judge_switches(seen) + judge_nearness(seen) + judge_gds(seen) + judge_health(seen)
     return verdicts + [(HEALTH, item) for item in health]
 
 
@@ -98,7 +104,7 @@ def _link(where: VerdictSubject, spec: Spec, hca: Mapping[str, Any], port: Mappi
         equal("port.phys_state", where, "LinkUp", port.get("phys_state"), "", "physical state"),
         equal("port.link_layer", where, layer, port.get("link_layer"), "rdma_expect.link_layer", "link layer"),
         _rate(where, spec.expect.get("rate_gbps"), hca, port),
-    ]
+    ] + _width(where, hca, port)
 
 
 def _state(where: VerdictSubject, port: Mapping[str, Any]) -> Verdict:
@@ -116,6 +122,18 @@ def _rate(where: VerdictSubject, floor: Optional[float], hca: Mapping[str, Any],
     if floor is None:
         return verdict("port.rate", where, "skipped", None, port.get("rate_gbps"), constant + "; judge the measured bandwidth instead")
     return verdict("port.rate", where, "unknown", floor, port.get("rate_gbps"), constant + "; set validate_min_bandwidth_gbps instead")
+
+
+def _width(where: VerdictSubject, hca: Mapping[str, Any], port: Mapping[str, Any]) -> List[Verdict]:
+    """Every InfiniBand HCA of NVIDIA's has four lanes a port, and a splitter cable leaves two: one lane is a damaged cable or port.
+
+    On Ethernet one lane is also what 25 and 100 Gb/s links have by design (mlx5_core, port.c: ethtool to IB width), so peers judge it.
+    Source: NVIDIA, ConnectX-4 to ConnectX-8 user manuals (supported link widths), 2026-11-29.
+    """
+    lanes = port.get("lanes")
+    if port.get("link_layer") == "InfiniBand" and lanes == 1 and hca.get("vendor_id") == MELLANOX:
+        return [verdict("port.width", where, "fail", 4, 1, "the link has one lane of four: replace the cable, inspect both ports")]
+    return [no_expectation("port.width", where, "peer ports judge it", lanes)]
 
 
 def _active_mtu(where: VerdictSubject, spec: Spec, rail_mtu: int, port: Mapping[str, Any]) -> Verdict:

@@ -1,68 +1,87 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Verdicts on a node of which nobody has said what it is to be: health, contradictions, known bad combinations. Pure.
+"""Judge a node without an inventory: health, contradictions, known bad combinations, and each rail by its peer ports. Pure.
 
-They are those of validate and drift, by the same functions and with the same codes. What only a wish could decide is left out
-(``NEEDS_WISH``); everything else comes by itself, a new check too. Rails are the ports that have a link: a port without one is unused,
-unless most of its like have one.
+The verdicts are those of validate and drift, by the same functions and with the same codes. Checks that only an inventory can decide are
+left out (``NEEDS_WISH``); every other check takes part by itself, a new one too. Rails are the ports near GPUs, of each fabric (rails.py);
+of the other ports with a link only the link is judged, and their verdicts name them as what they are.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..catalogue.stacks import VENDORS
 from ..formats.outside import mapping, rows
 from ..formats.text import grouped
-from ..rules.comparisons import Inspection, VerdictSubject, verdict
+from ..rules.comparisons import Inspection, VerdictSubject, unreadable, verdict
 from ..spec.match import RailTarget
 from ..spec.model import Rail, Spec
 from ..types import Identity, Verdict
-from .node import judge_node, judge_rails
+from .node import judge_machine, judge_rails
+from .peers import PEERS, SHARE, peer_verdicts, with_peers
+from .rails import DARK, RAIL, VIRTUAL, distances, has_link, is_virtual, kind_of, linked_ports, near_classes, ports_in, roles_of
 
-# Of an empty wish these say nothing, or only that it is empty.
+# Without an inventory these can say nothing, or only that it is empty.
 NEEDS_WISH = frozenset((
     "erdma.mode", "firewall.roce", "firewall.tcp", "nccl.gid", "node.hcas", "pci.max_read_request", "port.link_layer", "qos.boot",
-    "qos.chain", "rail.address", "rail.device", "rail.gid", "rail.mtu",
+    "qos.chain", "rail.address", "rail.device",
 ))
-LINKED = ("ACTIVE", "ARMED", "INIT")
-LIKE = 2  # so many others of its like must have a link before a port without one is a finding
+OF_PEERS = ("rail.gid", "rail.mtu")  # without an inventory only peer ports judge these
+OF_LINKS = ("port.state", "port.phys_state", "port.rate")  # of a port that is no rail
+LIKE = 2  # so many other ports of the kind must have a link before one without it is a finding away from GPUs
 SOFTWARE = ("rdma_rxe", "siw")
+FABRICS = ("erdma", "infiniband", "roce")
 
 
 def judge_without_wish(node: str, values: Mapping[str, Any], identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
-    """``values``: of a Spec without a wish. What is judged against it is what the node itself has: its fabric, its stack, its MTUs."""
-    fabrics = fabrics_of(identity, facts)
-    found: List[Verdict] = []
-    for index, fabric in enumerate(fabrics):
-        seen = seen_without_wish(node, values, identity, facts, fabric)
-        found += [item for _area, item in judge_node(seen)] if index == 0 else judge_rails(seen)
-    found += idle_ports(node, facts)
+    """``values``: of a Spec of defaults. The node's own fabrics, stack and MTUs take the place of an inventory's."""
+    rails, others = targets_of(identity, facts)
+    fabrics = [name for name in FABRICS if rails.get(name)] or ["roce"]
+    every = [target for name in fabrics for target in rails.get(name, [])]
+    found = [item for _area, item in judge_machine(seen_as(node, values, identity, facts, fabrics[0], every))
+             if item.check not in OF_PEERS]
+    for name in fabrics:
+        seen = seen_as(node, values, identity, facts, name, rails.get(name, []))
+        found += _judged_rails(seen)
+    for name, targets in sorted(others.items()):
+        found += [item for item in judge_rails(seen_as(node, values, identity, facts, name, targets)) if item.check in OF_LINKS]
+    found += unlinked_ports(node, facts)
     left_out = NEEDS_WISH if rows(facts.get("hcas")) else NEEDS_WISH | {"node.memlock"}
     return [item for item in found if item.check not in left_out and item.status != "skipped"]
 
 
-def fabrics_of(identity: Identity, facts: Mapping[str, Any]) -> List[str]:
-    """Of the ports that have a link; roce where none has, which asks for nothing."""
-    if any(hca.driver == "erdma" for hca in identity.hcas):
-        return ["erdma"]
-    layers = [port.get("link_layer") for _hca, port in linked_ports(facts)]
-    found = [fabric for fabric, layer in (("infiniband", "InfiniBand"), ("roce", "Ethernet")) if layer in layers]
-    return found or ["roce"]
+def _judged_rails(seen: Inspection) -> List[Verdict]:
+    """By the floors, else by peers: the worse of the two. A rate that cannot be read is a missing answer."""
+    peers = peer_verdicts(seen)
+    own = with_peers([item for item in judge_rails(seen) if item.check not in OF_PEERS], peers, over=("skipped", "pass"))
+    own += [item for item in peers if item.check in OF_PEERS]
+    return [unreadable(item.check, VerdictSubject(item.node, item.hca, item.port, item.subject), None, "the rate")
+            if (item.check, item.status, item.found) == ("port.rate", "skipped", None) else item for item in own]
 
 
-def linked_ports(facts: Mapping[str, Any]) -> List[Tuple[Dict[str, Any], Dict[str, Any]]]:
-    """(HCA, port) of those that are up, or on their way up and stuck."""
-    return [(hca, port) for hca in rows(facts.get("hcas")) for port in rows(hca.get("ports"))
-            if port.get("state") in LINKED or port.get("phys_state") == "LinkUp"]
-
-
-def seen_without_wish(
-    node: str, values: Mapping[str, Any], identity: Identity, facts: Mapping[str, Any], fabric: str
-) -> Inspection:
-    layer = "InfiniBand" if fabric == "infiniband" else "Ethernet"
-    targets: List[RailTarget] = []
+def targets_of(identity: Identity, facts: Mapping[str, Any]) -> Tuple[Dict[str, List[RailTarget]], Dict[str, List[RailTarget]]]:
+    """The rails, and the other ports with a link, each by fabric."""
+    roles = roles_of(facts)
+    found: Tuple[Dict[str, List[RailTarget]], Dict[str, List[RailTarget]]] = ({}, {})
     for hca, port in linked_ports(facts):
-        target = target_of(identity, hca, port, len(targets))
-        if target is not None and port.get("link_layer") == layer:
-            targets.append(target)
+        role = roles[(hca.get("name"), port.get("number"))]
+        fabric = fabric_of(hca, port)
+        if fabric is not None and role not in (VIRTUAL, DARK):
+            group = found[0 if role == RAIL else 1].setdefault(fabric, [])
+            target = target_of(identity, hca, port, len(group), "" if role == RAIL else role)
+            group += [target] if target is not None else []
+    return found
+
+
+def fabric_of(hca: Mapping[str, Any], port: Mapping[str, Any]) -> Optional[str]:
+    """None for a link layer of another kind; a port whose link layer cannot be read is judged as RoCE."""
+    if hca.get("driver") == "erdma":
+        return "erdma"
+    layer = port.get("link_layer")
+    return {"InfiniBand": "infiniband", "Ethernet": "roce", None: "roce"}.get(layer)
+
+
+def seen_as(
+    node: str, values: Mapping[str, Any], identity: Identity, facts: Mapping[str, Any], fabric: str, targets: Sequence[RailTarget]
+) -> Inspection:
     stack = mapping(facts.get("stack")).get("name")
     own = {"fabric": fabric, "rails": [dict(target.rail._asdict()) for target in targets],
            "rdma_stack": stack_of_node(identity, stack if isinstance(stack, str) else "")}
@@ -77,7 +96,7 @@ def stack_of_node(identity: Identity, installed: str) -> str:
     return installed if installed in VENDORS else "inbox"
 
 
-def target_of(identity: Identity, hca: Mapping[str, Any], port: Mapping[str, Any], index: int) -> Optional[RailTarget]:
+def target_of(identity: Identity, hca: Mapping[str, Any], port: Mapping[str, Any], index: int, role: str) -> Optional[RailTarget]:
     """A port as the rail that it would be. Its MTU is its interface's: whether the RDMA path holds what that promises can be judged."""
     own = next((item for item in identity.hcas if item.name == hca.get("name")), None)
     if own is None:
@@ -85,26 +104,51 @@ def target_of(identity: Identity, hca: Mapping[str, Any], port: Mapping[str, Any
     nic = next((item for item in identity.nics if item.name == port.get("netdev")), None)
     mtu = port.get("netdev_mtu")
     name = own.name if len(own.ports) < 2 else "%s/%s" % (own.name, port.get("number"))
-    rail = Rail(name, index, "pci", own.pci or "", None, None, mtu if isinstance(mtu, int) else 1500)
+    label = "%s, %s" % (name, role) if role else name
+    rail = Rail(label, index, "pci", own.pci or "", None, None, mtu if isinstance(mtu, int) else 1500)
     return RailTarget(rail, nic, own, port.get("number"))
 
 
-def idle_ports(node: str, facts: Mapping[str, Any]) -> List[Verdict]:
-    """Ports without a link where the same port of most other HCAs of this kind has one: a cable, rather than a port nobody uses."""
-    linked = {(hca.get("name"), port.get("number")) for hca, port in linked_ports(facts)}
-    kinds = grouped(((hca.get("board_id"), hca.get("device_id"), port.get("number")), (hca, port))
-                    for hca in rows(facts.get("hcas")) for port in rows(hca.get("ports")))
+# Ports without a link.
+
+
+def unlinked_ports(node: str, facts: Mapping[str, Any]) -> List[Verdict]:
+    """One verdict for each port that should have a link, or whose link cannot be judged; a port that nobody uses gets none.
+
+    Beside a GPU a port without a link fails where three quarters of four or more ports of its kind have one, and is ``unknown`` where fewer
+    have: only an inventory can tell four rails from eight. Elsewhere it warns where most of its kind have one: storage ports may be spare.
+    """
+    ports = [(hca, port) for hca, port in ports_in(facts) if not is_virtual(hca)]
+    away, near = distances(facts), near_classes(facts)
+    if ports and not any(has_link(port) or _unread(port) for _hca, port in ports):
+        text = "none of the %d RDMA ports has a link: unused, or cut off? An inventory says which" % len(ports)
+        return [verdict("port.state", VerdictSubject(node, None, None, "RDMA ports"), "unknown", "ACTIVE", None, text)]
     found = []
-    for members in kinds.values():
-        up = [hca for hca, port in members if (hca.get("name"), port.get("number")) in linked]
-        if len(up) >= LIKE and 2 * len(up) > len(members):
-            found += [_idle(node, hca, port, len(up)) for hca, port in members if (hca.get("name"), port.get("number")) not in linked]
+    for members in grouped((_kind(hca, port, away), (hca, port)) for hca, port in ports).values():
+        up = sum(has_link(port) for _hca, port in members)
+        for hca, port in members:
+            if not has_link(port):
+                beside = away.get((hca.get("name"), port.get("number"))) in near
+                found += _unlinked(node, hca, port, up, len(members), beside)
     return found
 
 
-def _idle(node: str, hca: Mapping[str, Any], port: Mapping[str, Any], up: int) -> Verdict:
+def _kind(hca: Mapping[str, Any], port: Mapping[str, Any], away: Mapping[Any, Any]) -> Tuple[Any, ...]:
+    return kind_of(hca, port) + (away.get((hca.get("name"), port.get("number"))),)
+
+
+def _unread(port: Mapping[str, Any]) -> bool:
+    return port.get("state") is None and port.get("phys_state") is None
+
+
+def _unlinked(node: str, hca: Mapping[str, Any], port: Mapping[str, Any], up: int, many: int, beside: bool) -> List[Verdict]:
     where = VerdictSubject(node, str(hca.get("name")), port.get("number"), str(port.get("netdev") or hca.get("name")))
     state, phys = port.get("state"), port.get("phys_state")
-    words = "no link (%s, %s), and %d others of its like have one; cable, transceiver, switch port? One that nobody uses is no fault" % (
-        state or "state unknown", phys or "physical state unknown", up)
-    return verdict("port.state", where, "warn", "ACTIVE", state, words)
+    if _unread(port):
+        return [unreadable("port.state", where, "ACTIVE", "the state of the port")]
+    status = ("fail" if many >= PEERS and up >= SHARE * many else "unknown" if up else "") if beside else (
+        "warn" if up >= LIKE and 2 * up > many else "")
+    text = "no link (%s, %s), and %d of %d ports of its kind have one%s" % (
+        state or "state unknown", phys or "physical state unknown", up, many,
+        ": inspect cable, transceiver and switch port" if status == "fail" else "; is it in use? Only an inventory says so")
+    return [verdict("port.state", where, status, "ACTIVE", state, text)] if status else []

@@ -36,7 +36,8 @@ CHECK, READS = "node.hangs", "every command answers in %g s" % EACH
 HELP = """usage: python3 %s [--json] [--all]
 
 Judge this node: links, PCIe, drivers, GPUs, GPUDirect. Nothing is changed, and no root is needed.
---json: one JSON document; --all: every verdict, not only what fits a screen. Ends 0, or 1 where a verdict failed.
+--json: one JSON document; --all: every verdict, not only what fits a screen. Ends 0 where every GPU and
+RDMA port was judged and none failed, 1 where a verdict failed, 4 where a needed answer is missing.
 """
 
 

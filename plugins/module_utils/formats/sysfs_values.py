@@ -15,6 +15,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+-]{0,63}\Z")
 _TOKEN = re.compile(r"[ -~]{1,256}\Z")
 _ENUM = re.compile(r"[0-9]{1,3}: ?([A-Za-z<][A-Za-z0-9_<> -]{0,40})\Z")
 _RATE = re.compile(r"([0-9]{1,6})(\.[0-9]{1,3})? Gb/sec(?: \(.*\))?\Z")
+_LANES = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})? Gb/sec \(([0-9]{1,2})X [A-Z0-9]{1,8}\)\Z")
 _GUID = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}\Z")
 _GID = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){7}\Z")
 _HEX = re.compile(r"0[xX][0-9a-fA-F]{1,16}\Z")
@@ -65,6 +66,12 @@ def rate_gbps(text: Optional[str]) -> Optional[Union[int, float]]:
     if not found:
         return None
     return int(found.group(1)) if found.group(2) is None else float(found.group(1) + found.group(2))
+
+
+def lanes(text: Optional[str]) -> Optional[int]:
+    """The number of lanes of a port's link: ``100 Gb/sec (1X NDR)`` -> 1. The kernel knows 1, 2, 4, 8 and 12 (rdma/ib_verbs.h)."""
+    found = _LANES.match((text or "").strip())
+    return int(found.group(1)) if found and found.group(1) in ("1", "2", "4", "8", "12") else None
 
 
 def integer(text: Optional[str]) -> Optional[int]:

@@ -35,6 +35,7 @@ from .packages import family_names, query_packages
 from .pci import link_facts, pci_facts
 from .qos import observe_qos
 from .qos_boot import with_boot
+from .rdma_functions import observe_pcie_switches, observe_rdma_functions
 from .stack import stack_facts
 from .storage import observe_gds, rdma_storage
 
@@ -63,7 +64,7 @@ def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optio
         "modules": modules,
         "gpus": [dict(gpu, link=link_facts(host, gpu["pci"])) for gpu in gpu_facts(host, known.gpus)],
         "accelerators": observe_accelerators(host),
-        "pci": pci_facts(host, [gpu.pci for gpu in known.gpus] + [hca.pci for hca in known.hcas if hca.pci is not None]),
+        "pci": _pci(host, known),
         "affinity": affinity(host, known),
         "gpu_driver": observe_gpu_driver(host, known),
         "gpudirect": dict(observe_gpudirect(host, kernel, modules, len(known.gpus)), gds=observe_gds(host, kernel)),
@@ -74,6 +75,11 @@ def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optio
         "packages": packages,
     }
     return dict(found, erdma=observe_erdma(host, known, found), health=observe_health(host, known, found))
+
+
+def _pci(host: Host, known: Identity) -> Dict[str, Any]:
+    found = pci_facts(host, [gpu.pci for gpu in known.gpus] + [hca.pci for hca in known.hcas if hca.pci is not None])
+    return dict(found, rdma_functions=observe_rdma_functions(host, known), switches=observe_pcie_switches(host, known))
 
 
 def _hcas(host: Host, hcas: List[Dict[str, Any]]) -> List[Dict[str, Any]]:

@@ -89,6 +89,7 @@ class Place(NamedTuple):
     driver: Optional[str]
     siblings: List[str]
     soft_parent: Optional[str]
+    sub_function: bool = False
 
 
 def places(host: Host) -> List[Place]:
@@ -109,7 +110,8 @@ def _place(host: Host, name: str) -> Place:
     parent = sysfs_values.name(attribute(host, path + "/parent"))
     if parent is not None:  # up to Linux 5.9 rxe borrowed its interface's PCI device as its own
         return Place(path, name, node_guid, None, SOFT_ROCE_DRIVER, [], parent)
-    return Place(path, name, node_guid, pci_of(host, path), driver_of(host, path), sibling_netdevs(host, path), None)
+    below = host.readlink(path) or ""  # a sub-function is an auxiliary device below the PCI function: …/mlx5_core.sf.4/infiniband/mlx5_4
+    return Place(path, name, node_guid, pci_of(host, path), driver_of(host, path), sibling_netdevs(host, path), None, ".sf." in below)
 
 
 def sibling_netdevs(host: Host, hca: str) -> List[str]:
@@ -192,6 +194,7 @@ def _hca(host: Host, place: Place, macs: Mapping[str, str], active_mtus: Mapping
         "device_id": sysfs_values.hex_text(read("device/device")) if on_bus else None,
         "numa_node": sysfs_values.integer(read("device/numa_node")) if on_bus else None,
         "driver": place.driver,
+        "sub_function": place.sub_function,
         "ports": [_port(host, place, number, macs, active_mtus) for number in port_numbers(host, path)],
     }
 
@@ -210,6 +213,7 @@ def _port(host: Host, place: Place, number: int, macs: Mapping[str, str], active
         "number": number,
         **{key: sysfs_values.enum_text(read(key)) for key in ("state", "phys_state")},
         "rate_gbps": sysfs_values.rate_gbps(read("rate")),
+        "lanes": sysfs_values.lanes(read("rate")),
         "link_layer": link_layer,
         "lid": sysfs_values.integer(read("lid")),
         "lmc": sysfs_values.integer(read("lid_mask_count")),

@@ -58,15 +58,15 @@ ACCELERATOR = {
     "responds": maybe(bool), "ras": maybe(Map(Map(int))), "bad_pages": maybe(Map(int)), "xgmi": maybe(Map(int)), "link": LINK,
 }
 HCA_PORT = {
-    "number": int, "state": TEXT, "phys_state": TEXT, "rate_gbps": NUMBER, "link_layer": TEXT, "lid": WHOLE, "lmc": WHOLE, "sm_lid": WHOLE,
-    "cap_mask": TEXT, "port_guid": TEXT, "active_mtu": WHOLE, "netdev": TEXT, "netdev_mtu": WHOLE,
+    "number": int, "state": TEXT, "phys_state": TEXT, "rate_gbps": NUMBER, "lanes?": WHOLE, "link_layer": TEXT, "lid": WHOLE, "lmc": WHOLE,
+    "sm_lid": WHOLE, "cap_mask": TEXT, "port_guid": TEXT, "active_mtu": WHOLE, "netdev": TEXT, "netdev_mtu": WHOLE,
     "gids": maybe([{"index": int, "gid": str, "type": TEXT, "netdev": TEXT}]), "counters": Map(WHOLE), "hw_counters": Map(WHOLE),
     "pkeys?": maybe([str]),
 }
 HCA = {
     "name": str, "node_type": TEXT, "node_guid": TEXT, "sys_image_guid": TEXT, "board_id": TEXT, "fw_ver": TEXT, "hw_rev": TEXT,
     "hca_type": TEXT, "pci_address": TEXT, "vendor_id": TEXT, "device_id": TEXT, "numa_node": WHOLE, "driver": TEXT, "ports": [HCA_PORT],
-    "link?": LINK, "firmware?": OBJECT,
+    "sub_function?": bool, "link?": LINK, "firmware?": OBJECT,
 }
 NETDEV = {
     "name": str, "mac": TEXT, "pci_address": TEXT, "driver": TEXT, "kind": str, "management": bool, "mtu": WHOLE, "operstate": TEXT,

@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 HELP = """Is this node healthy? Or each HOST, over ssh, as ssh's configuration says. No inventory, nothing to install there, no root.
 
 It shows the node as it is seen, then every verdict that needs no inventory, worst first, each with its code and the next command. A node \
-takes 15 seconds at most: what hangs is left alone and is the finding. Ends 0 when no verdict failed, 1 when one did or a node failed, \
-3 when a node does not answer.
+takes 15 seconds at most: what hangs is left alone and is the finding. Ends 0 when every accelerator and RDMA port that was seen \
+was judged and none failed, 1 when a verdict or a node failed, 3 when a node does not answer, 4 when nothing failed but a needed answer \
+is missing.
 
 \b
 Examples:

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import SOFTWARE, linked_ports
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.rails import linked_ports
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import SOFTWARE
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ROOT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import errors_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Judge a rail by its peer ports in the node, where neither an inventory nor a table has an expectation. Pure.
+
+Peer ports are rails of one PSID, one PCI function number and port number, one link layer and one PCI distance to the nearest GPU. A port
+fails if at least four peers, the port included, have a value and three quarters of them agree on a better one; with fewer, or less
+agreement, it is a warning. Peers can never judge what all of them have alike: eight ports at 100 Gb/s pass here, and fail against an
+inventory.
+"""
+
+from collections import Counter
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from ..areas.network.verdicts import ports_of
+from ..formats.text import grouped
+from ..observe.affinity import nearest
+from ..rules.comparisons import Inspection, VerdictSubject, number_text, unreadable, verdict
+from ..rules.path_mtu import as_int, hca_facts, parsed_gid
+from ..types import Verdict
+from .rails import is_virtual, kind_of
+
+PEERS = 4  # ports, the judged one included: with three, one faulty port is a third of the evidence. Source: choice, 2026-11-29
+SHARE = 0.75  # of the peers with a value. Source: choice, 2026-11-29; switches' odd ports are found by the same share (switch_check)
+# Drivers whose sysfs rate is a constant in the source and says nothing about the link
+# (erdma_verbs.c: 100 Gb/sec whatever the instance type; rxe_param.h: speed and width are made up).
+CONSTANT_RATE = {
+    "erdma": "eRDMA always reports 100 Gb/sec",
+    "rdma_rxe": "Soft-RoCE reports a made-up rate",
+}
+
+
+class Port(NamedTuple):
+    """A rail with what its verdicts are about."""
+
+    where: VerdictSubject
+    hca: Mapping[str, Any]
+    facts: Mapping[str, Any]
+
+
+class Attribute(NamedTuple):
+    """One value that peers are compared by. ``read`` returns None for a value that cannot be read. ``odd``: the status of a worse value."""
+
+    check: str
+    what: str
+    unit: str
+    read: Callable[[Port], Any]
+    odd: str
+    ordered: bool = True  # a larger value is better; otherwise any other value is worse
+
+
+def _rate(port: Port) -> Any:
+    return None if port.hca.get("driver") in CONSTANT_RATE else port.facts.get("rate_gbps")
+
+
+def _lanes(port: Port) -> Any:
+    return None if port.hca.get("driver") in CONSTANT_RATE else port.facts.get("lanes")
+
+
+def _netdev_mtu(port: Port) -> Any:
+    return port.facts.get("netdev_mtu") if port.facts.get("link_layer") == "Ethernet" else None
+
+
+def _active_mtu(port: Port) -> Any:
+    return as_int(port.facts.get("active_mtu"))
+
+
+ATTRIBUTES = (
+    Attribute("port.rate", "rate", " Gb/s", _rate, "fail"),
+    Attribute("port.width", "link width", "X", _lanes, "fail"),
+    Attribute("rail.mtu", "interface MTU", "", _netdev_mtu, "fail"),
+    Attribute("port.active_mtu", "active_mtu", "", _active_mtu, "fail"),
+    Attribute("hca.fw_ver", "firmware", "", lambda port: port.hca.get("fw_ver"), "warn", ordered=False),
+)
+CHECKS = tuple(row.check for row in ATTRIBUTES) + ("rail.gid",)
+
+
+def peer_verdicts(seen: Inspection) -> List[Verdict]:
+    """One verdict for each rail and value that peers can judge; none for a rail without peers."""
+    found: List[Verdict] = []
+    for ports in peers_of(seen).values():
+        for row in ATTRIBUTES:
+            found += _compared(row, ports)
+        if ports[0].facts.get("link_layer") == "Ethernet":
+            found += _gids(ports)
+    return found
+
+
+def with_peers(own: Sequence[Verdict], peers: Sequence[Verdict], over: Sequence[str]) -> List[Verdict]:
+    """Replace each verdict of ``own`` whose status is in ``over`` by the peers' verdict on the same check and port, if there is one.
+
+    A pass is only replaced by a worse verdict.
+    """
+    by_place = {(item.check, item.hca, item.port): item for item in peers}
+    found = []
+    for item in own:
+        other = by_place.get((item.check, item.hca, item.port))
+        better = other is None or item.status not in over or (item.status == "pass" and other.status == "pass")
+        found.append(item if better or other is None else other)
+    return found
+
+
+def peers_of(seen: Inspection) -> Dict[Tuple[Any, ...], List[Port]]:
+    """The rails by what makes them peers. Virtual functions and sub-functions have none: their limits are an administrator's."""
+    paths = grouped(((row.get("hca"), row.get("port")), row.get("path")) for row in seen.facts.get("affinity") or [])
+    ports = [Port(where, hca_facts(seen.facts, where.hca) or {}, port) for _target, where, port in ports_of(seen)]
+    real = [port for port in ports if not is_virtual(port.hca)]
+    return grouped((_key(port, nearest(paths.get((port.where.hca, port.where.port), []))), port) for port in real)
+
+
+def _key(port: Port, distance: Optional[str]) -> Tuple[Any, ...]:
+    return kind_of(port.hca, port.facts) + (port.facts.get("link_layer"), distance)
+
+
+def _compared(row: Attribute, ports: Sequence[Port]) -> List[Verdict]:
+    values = [(port, row.read(port)) for port in ports]
+    known = [value for _port, value in values if value is not None]
+    usual, agree = _usual(known)
+    found = []
+    for port, value in values if len(known) > 1 else ():
+        status = _status(row, value, usual, known, agree) if value is not None else ""
+        found += [_verdict(row, port, status, value, usual, known, agree)] if status else []
+    return found
+
+
+def _usual(known: Sequence[Any]) -> Tuple[Any, bool]:
+    """The most frequent value, and whether enough peers agree on it."""
+    value, count = Counter(known).most_common(1)[0] if known else (None, 0)
+    return value, len(known) >= PEERS and count >= SHARE * len(known)
+
+
+def _status(row: Attribute, value: Any, usual: Any, known: Sequence[Any], agree: bool) -> str:
+    """'' where the peers prove nothing: fewer than four that are all alike."""
+    if len(set(known)) == 1:
+        return "pass" if agree else ""
+    if agree:
+        worse = value < usual if row.ordered else value != usual
+        return "pass" if value == usual else row.odd if worse else "warn"
+    return "warn" if value != (max(known) if row.ordered else usual) else ""
+
+
+def _verdict(row: Attribute, port: Port, status: str, value: Any, usual: Any, known: Sequence[Any], agree: bool) -> Verdict:
+    own = number_text(value) + row.unit
+    if status == "pass":
+        text = "%s is %s, as on %d of %d peer ports" % (row.what, own, known.count(usual), len(known))
+    elif agree:
+        text = "%s is %s, on %d of %d peer ports %s%s" % (row.what, own, known.count(usual), len(known), number_text(usual), row.unit)
+    else:
+        counts = ", ".join("%s%s on %d" % (number_text(each), row.unit, many) for each, many in Counter(known).most_common(4))
+        text = "%s is %s, and the peer ports disagree: %s" % (row.what, own, counts)
+    return verdict(row.check, port.where, status, usual if agree else None, value, text)
+
+
+# Kinds of GIDs: NCCL and most libraries connect by a RoCE v2 GID with an IP address, IPv4 unless NCCL_IB_ADDR_FAMILY says otherwise.
+
+
+def roce_families(port: Mapping[str, Any]) -> Optional[Tuple[str, ...]]:
+    """IPv4 and IPv6 where a RoCE v2 GID holds such an address (link-local ones count for nothing); None for an unreadable GID table."""
+    gids = port.get("gids")
+    if gids is None:
+        return None
+    addresses = [parsed_gid(gid.get("gid")) for gid in gids if gid.get("type") == "RoCE v2"]
+    families = {"IPv4" if address.ipv4_mapped is not None else "IPv6" for address in addresses
+                if address is not None and (address.ipv4_mapped is not None or not address.is_link_local)}
+    return tuple(sorted(families))
+
+
+def _gids(ports: Sequence[Port]) -> List[Verdict]:
+    """The family that most peers have must be there; a second family that is missing is a warning."""
+    families = [(port, roce_families(port.facts)) for port in ports]
+    readable = [(port, own) for port, own in families if own is not None]
+    counts = Counter(family for _port, own in readable for family in own)
+    main = "IPv4" if counts["IPv4"] else "IPv6"
+    found = [unreadable("rail.gid", port.where, "RoCE v2", "the GID table") for port, own in families if own is None]
+    for port, own in readable if len(readable) > 1 and counts else ():
+        have = counts[main]
+        agree = len(readable) >= PEERS and have >= SHARE * len(readable)
+        rest = [family for family, many in counts.items() if family not in own and many >= SHARE * len(readable)]
+        text = "a RoCE v2 GID with an %s address is on %d of %d peer ports" % (main, have, len(readable))
+        if main not in own:
+            found.append(verdict("rail.gid", port.where, "fail" if agree else "warn", "RoCE v2 with %s" % main, ", ".join(own) or "none",
+                                 "no RoCE v2 GID with an %s address, and %s; has its interface an address?" % (main, text[2:])))
+        elif rest:
+            found.append(verdict("rail.gid", port.where, "warn", "RoCE v2 with %s" % rest[0], ", ".join(own),
+                                 "no RoCE v2 GID with an %s address, which most peer ports have" % rest[0]))
+        elif agree:
+            found.append(verdict("rail.gid", port.where, "pass", "RoCE v2 with %s" % main, ", ".join(own), text))
+    return found
