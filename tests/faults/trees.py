@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.fixtures import node_gpu, node_stacks
+from tests.fixtures import node_accelerators, node_gpu, node_healthy, node_stacks
 from tests.fixtures.node_tree import Tree
 
 GPUS = tuple(f"0000:{0x14 + 0x18 * place:02x}:00.0" for place in range(8))
@@ -43,6 +43,40 @@ def gpu_answers(tree: Tree, model: str) -> None:
     tree.write("cmd/nvidia-smi_--query-gpu=fabric.state,fabric.status_--format=csv,noheader", "N/A, N/A\n" * len(GPUS))
 
 
+def h200_nvlink(directory: Path) -> Path:
+    """The same with what the driver's tools say of NVLinks: all 18 of each GPU are up, the fabric manager has done its work."""
+    root = h200_roce(directory)
+    tree = Opened(root)
+    node_gpu.loaded_driver(tree, node_stacks.NVIDIA, GPUS)
+    for address in GPUS:
+        place = root / f"proc/driver/nvidia/gpus/{address}/information"
+        place.write_text(place.read_text().replace("NVIDIA H100 80GB HBM3", "NVIDIA H200"))
+    node_gpu.nvlinks(tree, len(GPUS), 18)
+    text = (root / "cmd/nvidia-smi_-q_-x").read_text()
+    head, middle, tail = "\t\t<fabric>\n", "<state>N/A</state>\n\t\t\t<status>N/A</status>", "</fabric>"
+    assert text.count(head) == len(GPUS) and tail in text
+    for before, after in ((middle, "<state>Completed</state>\n\t\t\t<status>Success</status>"), ("<cliqueId>N/A<", "<cliqueId>0<"),
+                          ("<clusterUuid>N/A<", "<clusterUuid>00000000-0000-0000-0000-000000000000<")):
+        text = text.replace(before, after)
+    tree.write("cmd/nvidia-smi_-q_-x", text)
+    tree.write("cmd/nvidia-smi_--query-gpu=fabric.state,fabric.status_--format=csv,noheader", "Completed, Success\n" * len(GPUS))
+    return root
+
+
+def written(write: Callable[[Path], None], name: str) -> Callable[[Path], Path]:
+    """A node of tests/fixtures as it is."""
+
+    def base(directory: Path) -> Path:
+        write(directory)
+        return directory / name
+
+    return base
+
+
 TREES: dict[str, Callable[[Path], Path]] = {
     "h200-roce": h200_roce,
+    "h200-nvlink": h200_nvlink,
+    "mi300x8": written(node_accelerators.mi300x8, "mi300x8"),
+    "efa-p5": written(node_accelerators.efa_p5, "efa-p5"),
+    "ib8": written(node_healthy.ib8, "ib8"),
 }
