@@ -114,8 +114,9 @@ DOMAIN = (
     Fault("h200-nvlink", "GPUs in two cliques of four", fabric("cliqueId", "2", range(4)), "gpu.domain", "fail", "domains differ"),
     Fault("h200-nvlink", "Completed without Success", fabric("status", "Insufficient Resources", [7]), "gpu.domain", "fail",
           "Insufficient Resources"),
-    Fault("h200-nvlink", "a GPU of a rack without a cluster", board("GB200", nvlinks([BLACKWELL] * 18), fabric("clusterUuid", RACK, range(7)),
-                                                                   fabric("cliqueId", "7", range(7))), "gpu.domain", "fail", ZERO),
+    Fault("h200-nvlink", "a GPU of a rack without a cluster", board(
+        "GB200", nvlinks([BLACKWELL] * 18), fabric("clusterUuid", RACK, range(7)), fabric("cliqueId", "7", range(7))), "gpu.domain",
+          "fail", ZERO),
     Fault("h200-nvlink", "GB200 without a cluster where IMEX is set up", board("GB200", nvlinks([BLACKWELL] * 18), put(
         "dev/nvidia-caps-imex-channels/channel0", "")), "gpu.domain", "fail", "no cluster UUID"),
     Fault("h200-nvlink", "GB200 without a cluster and without IMEX", board("GB200", nvlinks([BLACKWELL] * 18)), "gpu.domain", "warn",
@@ -157,7 +158,7 @@ ACCELERATORS = (
     Fault("mi300x8", "a deferred error", amd(3, "ras/umc_err_count", "ue: 0\nce: 0\nde: 2\n"), "accelerator.ras", "warn", "umc 2", 4),
     Fault("mi300x8", "seven of eight on the bus", remove(f"{BUS}/{ADDRESSES[7]}"), "accelerator.judged", "unknown", "7 AMD MI300X"),
     Fault("h200-nvlink", "a Gaudi 3 beside it", other("0x1da3", "0x1060", "habanalabs"), "accelerator.judged", "unknown", "Intel Gaudi 3"),
-    Fault("efa-p5", "Trainium beside EFA", other("0x1d0f", "0x7164", "neuron", "0x088000"), "accelerator.judged", "unknown", "AWS Trainium"),
+    Fault("efa-p5", "Trainium beside EFA", other("0x1d0f", "0x7164", "neuron", "0x088000"), "accelerator.judged", "unknown", "Trainium"),
     Fault("efa-p5", "an accelerator that no row names", other("0x19e5", "0xd802", ""), "accelerator.judged", "unknown", "0x19e5:0xd802"),
 )
 
@@ -174,7 +175,8 @@ def keys(hca: str, *values: str) -> Edit:
 IB8 = [f"mlx5_{number}" for number in (0, 1, 2, 3, 4, 5, 9, 10)]
 PORTS = (
     Fault("efa-p5", "drops", efa(1, rx_drops=48123), "port.efa", "warn", "rx_drops: 48123"),
-    Fault("efa-p5", "peers that do not respond", efa(1, unresponsive_remote_events=14), "port.efa", "warn", "unresponsive_remote_events: 14"),
+    Fault("efa-p5", "peers that do not respond", efa(1, unresponsive_remote_events=14), "port.efa", "warn",
+          "unresponsive_remote_events: 14"),
     Fault("efa-p5", "timeouts of one packet in 20", efa(1, retrans_timeout_events=977, tx_pkts=20000), "port.efa", "warn",
           "retrans_timeout_events: 977"),
     Fault("ib8", "limited member on all ports", together(*(keys(hca, "0x7fff") for hca in IB8)), "port.pkey", "fail", "limited member"),
@@ -183,15 +185,18 @@ PORTS = (
 )
 
 
+LIT, UNLIT = "0.8513 mW / -0.70 dBm", "0.0001 mW / -40.00 dBm"
+
+
 def module(lanes: int, dark: Iterable[int] = (), rx_dark: Iterable[int] = (), told: bool = True) -> Edit:
     """A transceiver of eight lanes, in ethtool's form of CMIS modules, and how many lanes the link uses."""
     gone, half = set(dark), set(rx_dark)
     rows = ["\tIdentifier                                : 0x19 (OSFP 8X Pluggable Transceiver)"]
     for lane in range(1, 9):
-        rows += [f"\tLaser tx bias current (Channel {lane})         : {'0.002' if lane in gone else '7.812'} mA",
-                 f"\tTransmit avg optical power (Channel {lane})    : {'0.0001 mW / -40.00' if lane in gone else '0.8513 mW / -0.70'} dBm",
-                 f"\tRcvr signal avg optical power (Channel {lane}) : "
-                 f"{'0.0001 mW / -40.00' if lane in gone | half else '0.9021 mW / -0.45'} dBm"]
+        sent, received = lane not in gone, lane not in gone | half
+        rows += [f"\tLaser tx bias current (Channel {lane})         : {'7.812' if sent else '0.002'} mA",
+                 f"\tTransmit avg optical power (Channel {lane})    : {LIT if sent else UNLIT}",
+                 f"\tRcvr signal avg optical power (Channel {lane}) : {LIT if received else UNLIT}"]
     for name, high, low in (("Laser bias current", "10.000 mA", "5.492 mA"), ("Laser output power", "3.4673 mW / 5.40 dBm",
                             "0.0724 mW / -11.40 dBm"), ("Laser rx power", "3.4673 mW / 5.40 dBm", "0.0467 mW / -13.31 dBm")):
         rows += [f"\t{name} {kind} threshold : {value}" for kind, value in (("high alarm", high), ("low alarm", low))]
@@ -239,6 +244,8 @@ QUIET = ("gpu.nvlink", "gpu.domain", "gpu.ecc", "gpu.power", "port.optics", "por
 HEALTHY = (
     Healthy("h200-nvlink", "the base tree", nothing, QUIET),
     Healthy("h200-nvlink", "GPUs in a virtual machine without NVSwitches", together(VIRTUAL, nvlinks(OFF)), ("port.optics",)),
+    Healthy("h200-nvlink", "GPUs passed through, of which nvidia-smi shows no links, as recorded", together(VIRTUAL, put(STATUS, "")), (
+        "port.optics",)),
     Healthy("h200-nvlink", "MIG on all GPUs, NVLinks off", together(tag("current_mig", "Enabled"), tag("pending_mig", "Enabled"), board(
         "A100-SXM4-80GB", nvlinks([0.0] * 12))), QUIET),
     Healthy("h200-nvlink", "eight L40S", board("L40S", nvlinks([])), QUIET),
@@ -256,6 +263,8 @@ HEALTHY = (
     Healthy("h200-nvlink", "a display adapter of AMD", other("0x1002", "0x1638", "amdgpu", "0x030000"), QUIET),
     Healthy("efa-p5", "the base tree", nothing, QUIET),
     Healthy("efa-p5", "a busy instance that sends many packets again", efa(0, retrans_timeout_events=900, tx_pkts=40_000_000_000), QUIET),
-    Healthy("ib8", "limited in the default partition, full in the tenant's", together(*(keys(hca, "0x7fff", "0x8001") for hca in IB8)), QUIET),
-    Healthy("ib8", "mlxlink answers of healthy ports", together(*(mlxlink(hca) for hca in IB8)), (*QUIET, "port.fec", "port.cable", "port.ber")),
+    Healthy("ib8", "limited in the default partition, full in the tenant's", together(
+        *(keys(hca, "0x7fff", "0x8001") for hca in IB8)), QUIET),
+    Healthy("ib8", "mlxlink answers of healthy ports", together(*(mlxlink(hca) for hca in IB8)), (
+        *QUIET, "port.fec", "port.cable", "port.ber")),
 )

@@ -10,12 +10,11 @@ from typing import Any, Callable, List, Mapping, Optional, Sequence
 from ..catalogue.boards import WITH_HBM, linked_board
 from ..catalogue.xids import ASKS_NOTHING
 from .health_nvlink import domain_signs, domains_judged, nvlink_signs, nvlinks_judged
-from .signs import Sign, gpu_sign, gpu_subject, majority
+from .signs import Sign, gpu_sign, majority
 
 TIMED_OUT, NOT_THERE = 124, 127
 # A device filter of systemd or of a container (DeviceAllow=, cgroup v2): opening /dev/nvidia0 is refused, to root too.
-HIDDEN = "hidden from this session: the driver has %s, and a device filter (DeviceAllow= of sshd.service, the cgroup of a job or of a " \
-    "container) refuses /dev/nvidia*"
+HIDDEN = "hidden from this session: the driver has %s, and a device filter (sshd's DeviceAllow=, a job's cgroup) refuses /dev/nvidia*"
 UNHIDE = "look from outside the session: systemd-run --pipe --wait railwright check, or the agent's findings"
 SLOWED = {"hw_power_brake_slowdown": "the power brake is on", "hw_slowdown": "hardware slowdown is on"}
 

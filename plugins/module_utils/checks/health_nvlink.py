@@ -41,11 +41,11 @@ def _judged(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Mapping
 
 def _by_board(gpu: Mapping[str, Any], count: int, rate: float, virtual: Any) -> List[Sign]:
     links = gpu.get("nvlinks")
-    if links is None:
-        return [gpu_sign("gpu.nvlink", gpu["pci"], "unknown", "unread", "nvidia-smi nvlink --status does not show the GPU's links")]
-    if not links and virtual:
+    if not links and virtual:  # nvidia-smi nvlink --status then prints nothing: driver 580.159 on an H200, 2026-11
         text = "no NVLink is up: so it is in a virtual machine, or a container in one, that got a GPU without its NVSwitches"
         return [gpu_sign("gpu.nvlink", gpu["pci"], "skipped", "0 links", text)]
+    if links is None:
+        return [gpu_sign("gpu.nvlink", gpu["pci"], "unknown", "unread", "nvidia-smi nvlink --status does not show the GPU's links")]
     found: List[Sign] = []
     if len(links) < count:
         text = "%d of the board's %d NVLinks are up" % (len(links), count)

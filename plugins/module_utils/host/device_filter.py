@@ -9,8 +9,8 @@ from .host import Host
 def is_filtered(host: Host, path: str) -> bool:
     """Whether a device file may not be opened although its permissions allow it.
 
-    Nothing is opened, so no driver is woken: the kernel asks the filter for access(2) too (devcgroup_inode_permission). In a captured tree a
-    file without any permission stands for one that a filter refuses.
+    Nothing is opened, so no driver is woken: the kernel asks the filter for access(2) too (devcgroup_inode_permission). In a captured tree
+    a file without any permission stands for one that a filter refuses.
     """
     mode = host.mode(path)
     if mode is None:

@@ -34,7 +34,7 @@ def observe_infiniband(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Di
         return []
     found: List[Dict[str, Any]] = []
     deadline = time.monotonic() + ALL_SECONDS
-    for hca, port in [(hca, port) for hca in hcas for port in hca.get("ports") or [] if _asked(hca, port)][:PORTS]:
+    for hca, port in [(each, port) for each in hcas for port in each.get("ports") or [] if _asked(each, port)][:PORTS]:
         if time.monotonic() > deadline:
             break
         answer = host.run((tool, "-d", hca["name"], "-p", str(port["number"]), "-m", "-c", "--json"), SECONDS)
