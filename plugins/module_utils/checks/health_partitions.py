@@ -43,9 +43,9 @@ def _ports(facts: Mapping[str, Any]) -> List[Tuple[Dict[str, Any], Dict[str, Any
             if port.get("link_layer") == "InfiniBand" and port.get("state") == ACTIVE]
 
 
-def _subnet(port: Mapping[str, Any]) -> str:
-    """The upper half of GID 0."""
-    return next((str(gid.get("gid"))[:19] for gid in rows(port.get("gids")) if gid.get("index") == 0), "")
+def _subnet(port: Mapping[str, Any]) -> Tuple[str, Any]:
+    """The upper half of GID 0 and the subnet manager: two fabrics may both have the default prefix."""
+    return next((str(gid.get("gid"))[:19] for gid in rows(port.get("gids")) if gid.get("index") == 0), ""), port.get("sm_lid")
 
 
 def _partitions(port: Mapping[str, Any]) -> Tuple[str, ...]:

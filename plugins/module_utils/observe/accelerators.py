@@ -39,11 +39,12 @@ def observe_accelerators(host: Host) -> List[Dict[str, Any]]:
 def _facts(host: Host, address: str, row: Accelerator, device: str) -> Dict[str, Any]:
     path = "%s/%s" % (PCI_DEVICES, address)
     driver = linked_name(host, path + "/driver")
-    amd = row.vendor == AMD and driver == "amdgpu"
+    answers = responds(host, address)
+    amd = row.vendor == AMD and driver == "amdgpu" and answers is not False  # the driver would wait for a lost GPU's firmware
     return {
         "pci": address, "vendor_id": row.vendor, "device_id": device, "model": row.model, "kind": row.kind, "driver": driver,
         "driver_version": sysfs_values.token(host.line("/sys/module/%s/version" % driver)) if driver else None,
-        "numa_node": sysfs_values.integer(pci_attribute(host, address, "numa_node")), "responds": responds(host, address),
+        "numa_node": sysfs_values.integer(pci_attribute(host, address, "numa_node")), "responds": answers,
         "ras": error_counts(host, path) if amd and row.ras else None, "bad_pages": bad_pages(host, path) if amd else None,
         "xgmi": xgmi_links(host, path) if amd else None, "link": link_facts(host, address),
     }

@@ -31,7 +31,10 @@ def answer(**output: Any) -> str:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "null", "-E- No devices found", '{"result": 5}', '{"result": {"output": []}}', '{"result": {"output": {"Module Info": {}}}}'],
+    [
+        "", "{", "[]", "null", "-E- No devices found", '{"result": 5}', '{"result": {"output": []}}',
+        '{"result": {"output": {"Module Info": {}}}}',
+    ],
 )
 def test_what_is_no_answer_of_mlxlink_is_none(text: str) -> None:
     assert mlxlink.link_of(text) is None
