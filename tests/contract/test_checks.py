@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import repo
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.needed import NEEDED
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import NEEDS_WISH, judge_without_wish
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.check import of_verdicts
 from ansible_collections.railwright.rdma.plugins.module_utils.host.inspected import InspectedHost
@@ -19,7 +21,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE, FAMILIES, SECTIONS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import AGAINST, BY_CODE, FAMILIES, SECTIONS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec as wish
 from profile_trees import Tree
 from railwright.drift import verdicts_as_prometheus
@@ -58,6 +61,20 @@ def test_a_code_is_in_one_row() -> None:
     assert len(BY_CODE) == sum(map(len, SECTIONS.values()))
     assert [row.check for row in BY_CODE.values() if not row.what or not row.source] == []
     assert set(BY_CODE) >= NEEDS_WISH
+
+
+def test_each_row_says_what_it_holds_a_value_against() -> None:
+    """A row whose source is a key is the inventory's; the lists name no check that is not in a row."""
+    keys = {key.name for key in KEYS if "_" in key.name}
+    named = {code for code, row in BY_CODE.items() if keys & set(re.findall(r"[a-z_]+", row.source))}
+    assert [code for code in sorted(named) if "inventory" not in BY_CODE[code].against] == []
+    assert [name for names in AGAINST.values() for name in names if not fnmatch.filter(BY_CODE, name)] == []
+    assert {row.against for row in SECTIONS["rails"]} >= {("inventory", "peers"), ("peers",)}
+
+
+def test_needed_checks_are_checks() -> None:
+    assert set(NEEDED) - set(BY_CODE) <= {"accelerator.judged"}
+    assert {code for code, row in BY_CODE.items() if row.needed} == NEEDED & set(BY_CODE)
 
 
 def test_each_family_that_has_a_command_has_checks() -> None:

@@ -3,21 +3,7 @@
 
 from __future__ import annotations
 
-from .edits import (
-    DOWN,
-    Edit,
-    Fault,
-    Healthy,
-    all_of,
-    nothing,
-    off_the_bus,
-    port,
-    put,
-    remove,
-    together,
-    unbound,
-    without_rdma,
-)
+from .edits import DOWN, Edit, Fault, Healthy, all_of, nothing, off_the_bus, port, put, remove, together, unbound, without_rdma
 from .trees import GPUS, NICS
 
 EIGHT = [f"mlx5_{rail}" for rail in range(8)]

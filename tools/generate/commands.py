@@ -22,14 +22,15 @@ else. `NO_COLOR` and `--no-color` are heeded; into a file or a pipe tables are n
 
 | exit code | meaning |
 |---|---|
-| 0 | ok; also an `apply` that changed things |
+| 0 | ok; also an `apply` that changed things; `check`: every accelerator and RDMA port was judged, and none failed |
 | 1 | a verdict or a task failed; consent was refused |
 | 2 | drift: `plan` is not empty, `drift` found something |
 | 3 | a node did not answer |
+| 4 | `check`: nothing failed, but a needed answer is missing ([which are needed](checks.md)) |
 | 64 | bad usage or input; no node was contacted |
 | 130 | stopped by Ctrl-C |
 
-Where several hold: 64, then 3, 1, 2, 0. Ansible's own settings (`ansible.cfg`, `ANSIBLE_*`, ssh configuration, vault) are in
+Where several hold: the first of 64, 3, 1, 4, 2, 0. Ansible's own settings (`ansible.cfg`, `ANSIBLE_*`, ssh configuration, vault) are in
 force as with `ansible-playbook`; host keys are checked unless they say otherwise. Records of runs lie in
 `$XDG_STATE_HOME/railwright/runs` (`~/.local/state/railwright/runs`). `railwright --install-completion` sets up shell completion.
 """
@@ -67,8 +68,8 @@ FORMS = """
 * `lint`: `{"findings": [{file, line, hosts, key, value, message, allowed, severity}], "summary": {errors, warnings}}`; \
 the other verbs print the same when they stop at an inventory's errors
 * `check`: `{"nodes": {name: {status, message, overview: {label: text}}}, "verdicts": [{check, node, hca, port, subject, status, \
-expected, found, message, next}], "summary": {nodes, ok, failed, unreachable, verdicts, exit_code}}`; `next` is the command that shows \
-more ([what they mean](../check.md))
+expected, found, message, next}], "summary": {nodes, ok, failed, unreachable, verdicts, missing, exit_code}}`; `next` is the command that shows \
+more, `missing` the needed checks without an answer ([what they mean](../check.md))
 * `top`: a line a sample, `{"at": TIME, "nodes": {name: {status, message, behind, marks, rails, gpus, gpus_unknown}}}` \
 ([its rails and GPUs](../top.md#the-document))
 * `facts -i`: `{node: facts}`; `null` for a node without facts. With `--sysroot` the one [facts object](facts.md)

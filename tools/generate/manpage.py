@@ -38,6 +38,7 @@ EXIT = {
     "1": "A verdict or a task failed, or consent was refused.",
     "2": "Drift: `plan` is not empty, `drift` found something.",
     "3": "A node did not answer.",
+    "4": "`check`: nothing failed, but a needed answer is missing.",
     "64": "Bad usage or input; no node was contacted.",
     "130": "Stopped by Ctrl-C.",
 }
@@ -97,7 +98,7 @@ def _body() -> list[str]:
     lines += [".SH EACH VERB"]
     for name, verb in verbs:
         lines += _verb(name, verb, common, ansible)
-    lines += [".SH EXIT STATUS", *_list(EXIT), ".PP", "Where several hold: 64, then 3, 1, 2, 0.", ".SH ENVIRONMENT", *_list(ENVIRONMENT),
+    lines += [".SH EXIT STATUS", *_list(EXIT), ".PP", "Where several hold: the first of 64, 3, 1, 4, 2, 0.", ".SH ENVIRONMENT", *_list(ENVIRONMENT),
               ".PP", *filled(SETTINGS), ".SH FILES", *_list(FILES), ".SH SEE ALSO", ",\n".join(map(_page, ALSO))]
     return [line.replace("{", "{{").replace("}", "}}") for line in lines]
 

@@ -10,6 +10,7 @@ from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..catalogue.health import BY_CHECK, CHECKS, FLAP_HOURS
+from ..catalogue.needed import NEEDED
 from ..formats.program_output import one_line
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
@@ -19,7 +20,7 @@ from .history import HOUR, Moment, is_stamped, is_time
 CALM = 600.0
 STAYS = ("node.machine_check", "node.memory", "pci.aer")
 BAD = ("fail", "warn")
-OK, SHARED, REFUSE = "ok", "shared", "refuse"
+OK, SHARED, REFUSE, UNJUDGED = "ok", "shared", "refuse", "unjudged"
 HANGS = "node.hangs"
 # Of the node's own health. A link may be the switch's fault, NFS the server's, and what `check` alone finds the site's.
 REFUSING = {row.check for row in CHECKS if row.check.startswith(("gpu.", "pci.", "hca.", "node."))} - {"node.nfs"} | {HANGS}
@@ -159,6 +160,20 @@ def refused(known: Mapping[str, Mapping[str, Any]]) -> Tuple[str, str]:
         return OK, ""
     worst, more = (own or bad)[0], " and %d more" % (len(bad) - 1) if len(bad) > 1 else ""
     return REFUSE if own else SHARED, "%s %s: %s%s" % (worst["check"], worst["subject"], worst["text"], more)
+
+
+def missing_answers(verdicts: Sequence[Verdict]) -> List[str]:
+    """What the checks that `railwright check` needs could not read: ``CHECK SUBJECT: text``."""
+    return ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts
+            if item.status == "unknown" and item.check in NEEDED]
+
+
+def word_of(known: Mapping[str, Mapping[str, Any]], missing: Sequence[str]) -> Tuple[str, str]:
+    """The word that schedulers' hooks act on, and why: a fault comes before a missing answer."""
+    word, reason = refused(known)
+    if word != OK or not missing:
+        return word, reason
+    return UNJUDGED, missing[0] + (" and %d more" % (len(missing) - 1) if len(missing) > 1 else "")
 
 
 def offenders(known: Mapping[str, Mapping[str, Any]]) -> List[Tuple[str, int]]:

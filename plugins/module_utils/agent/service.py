@@ -18,7 +18,7 @@ from ..host.kernel_ring import uptime
 from ..observe.kernel_log import AGENT, AGENT_LIMIT, TRUSTED, functions_of
 from ..rules.comparisons import VerdictSubject, verdict
 from .counters import DOWNS, Part, add, growth
-from .findings import HANGS, News, acknowledge, error_verdicts, flap_verdicts, is_finding, merge
+from .findings import HANGS, News, acknowledge, error_verdicts, flap_verdicts, is_finding, merge, missing_answers
 from .history import DIRECTORY, HOUR, History, Moment, is_down, is_stamped, is_time, now
 from .look import EMPTY, cheap_look, verdicts_and_parts, whole_look
 from .status import RUN, Report, write_report
@@ -66,6 +66,7 @@ class Agent:
         self._cables = {name: serial for name, serial in mapping(kept.get("cables")).items() if isinstance(serial, str)}
         self._history.lost = kept["lost"] if isinstance(kept.get("lost"), int) else 0
         self._damaged = bool(kept.get("damaged"))  # until somebody has looked after it: findings and what was known are gone
+        self._missing: List[str] = []  # needed answers that no look got
         self._due = bool(kept.get("due", True)) or not self._last["facts"]  # a whole look, whatever the hour
 
     def _kept(self) -> Dict[str, Any]:
@@ -98,7 +99,8 @@ class Agent:
         if moment is None:
             return
         fresh = bool(self._last.pop("fresh", False))
-        verdicts = verdicts_and_parts(self._last)[0] if fresh else []
+        whole = verdicts_and_parts(dict(self._last, parts=[]))[0] if self._last.get("verdicts") else []
+        verdicts = whole if fresh else []
         look = cheap_look(self._host, self._last, self._tell)
         healthy, parts = verdicts_and_parts(look)
         self._last["facts"]["health"] = look["health"]
@@ -109,6 +111,8 @@ class Agent:
         if self._began is None or moment.since(_stamp(self._began)) >= HOUR:
             self._close_hour(moment)
         news = self._remember(grown, parts, moment)
+        asked = {each.check for each in healthy}
+        self._missing = missing_answers([item for item in whole if item.check not in asked] + healthy)
         judged = [item for item in verdicts if item.check not in {each.check for each in healthy}]
         judged += [item for item in healthy if item.check != "port.flaps"] + flap_verdicts(
             self._last["node"], parts, self._downs, moment, self._settings.flaps)
@@ -215,7 +219,8 @@ class Agent:
             for name in said:
                 self._try(lambda path="%s/%s" % (directory, name): self._host.remove(path))
         write_report(self._host, Report(self._last["node"], self._settings.mode, moment, self._findings, parts, self._flaps, self._events(),
-                                        self._trouble or (DAMAGED if self._damaged else ""), self._history.lost), self._settings.textfile)
+                                        self._trouble or (DAMAGED if self._damaged else ""), self._history.lost, self._missing),
+                     self._settings.textfile)
 
     def _keep(self) -> bool:
         state = {"findings": self._findings, "counters": self._counters, "boot": self._boot, "until": self._until, "flaps": self._flaps,

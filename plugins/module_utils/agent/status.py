@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the agent says to others: one line for a scheduler's hook, a document, metrics for node_exporter, text for people.
 
-The line is ``WORD UP MODE REASON``: ok, shared or refuse (findings.py), seconds since boot (a shell compares it with /proc/uptime, without
-a process), the agent's mode, and why. It lies in /run, so that none outlives a boot.
+The line is ``WORD UP MODE REASON``: ok, shared, refuse or unjudged (findings.py), seconds since boot (a shell compares it with
+/proc/uptime, without a process), the agent's mode, and why. It lies in /run, so that none outlives a boot.
 """
 
 import json
@@ -13,7 +13,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from ..formats.program_output import one_line
 from ..host.host import Host
 from .counters import DOWNS, Part
-from .findings import REFUSE, SHARED, offenders, refused
+from .findings import REFUSE, SHARED, UNJUDGED, offenders, word_of
 from .history import DAY, HOUR, Moment
 
 RUN = "/run/railwright/agent"
@@ -39,11 +39,12 @@ class Report(NamedTuple):
     events: Sequence[Mapping[str, Any]]
     trouble: str
     lost: int
+    missing: Sequence[str] = ()  # needed answers that the last look did not get
 
 
 def write_report(host: Host, report: Report, textfile: str) -> None:
     """The line comes first: in place where there is room for no other file. Whoever writes to the textfile directory leads us nowhere."""
-    word, reason = refused(report.findings)
+    word, reason = word_of(report.findings, report.missing)
     plain = one_line(reason, REASON).encode("ascii", "replace").decode("ascii")
     line = "%s %d %s %s\n" % (word, report.moment.up, report.mode, plain)
     try:
@@ -61,7 +62,7 @@ def write_report(host: Host, report: Report, textfile: str) -> None:
 
 
 def document(report: Report) -> Dict[str, Any]:
-    word, reason = refused(report.findings)
+    word, reason = word_of(report.findings, report.missing)
     return {
         "node": report.node, "mode": report.mode, "at": report.moment.t, "up": report.moment.up, "boot": report.moment.boot,
         "word": word, "reason": reason, "trouble": report.trouble,
@@ -83,11 +84,13 @@ def metrics(report: Report) -> str:
 
 
 def _of_agent(report: Report) -> List[Family]:
-    word = refused(report.findings)[0]
+    word = word_of(report.findings, report.missing)[0]
     return [
         ("last_look_timestamp_seconds", "gauge", "When the agent looked.", [({}, report.moment.t)]),
         ("refuses_jobs", "gauge", "1 where the node should take no jobs: for a fault of its own, or for a link, which may be the switch's.",
          [({"why": "node"}, int(word == REFUSE)), ({"why": "shared"}, int(word == SHARED))]),
+        ("unjudged", "gauge", "1 where nothing failed and an answer is missing that `railwright check` needs.",
+         [({}, int(word == UNJUDGED))]),
         ("records_lost_total", "counter", "Records that could not be written since the agent started.", [({}, report.lost)]),
         ("finding", "gauge", "1 for each finding that is open; known: whether somebody knows of it.", [
             ({"check": row["check"], "subject": row["subject"], "part": row["part"], "status": row["status"],

@@ -8,6 +8,8 @@ from ..formats.outside import mapping, rows
 from ..formats.text import first_of, grouped
 from ..rules.comparisons import number_text
 from .health_accelerators import accelerators_of, described
+from .peers import FAMILIES, roce_families
+from .rails import FAR, MANAGEMENT, roles_of
 
 LABELS = ("node", "HCAs", "ports", "GIDs", "GPUs", "PCIe", "stack", "NCCL", "rights")
 UNPRIVILEGED = "not root: what cannot be read may be readable with sudo"
@@ -25,7 +27,7 @@ def overview(
     lines = {
         "node": ", ".join(str(part) for part in system if part),
         "HCAs": _hcas(hcas),
-        "ports": _ports(hcas),
+        "ports": _ports(hcas) + _no_rails(facts),
         "GIDs": _gids(hcas),
         "GPUs": "; ".join(filter(None, (_gpus(gpus, summary), _not_judged(others)))),
         "PCIe": "; ".join(filter(None, (_links("HCAs", hcas), _links("GPUs", gpus), _links("accelerators", others)))),
@@ -64,17 +66,29 @@ def _ports(hcas: List[Dict[str, Any]]) -> str:
     return counted(words) + (" (%s)" % first_of(down, 3) if down else "")
 
 
+def _no_rails(facts: Mapping[str, Any]) -> str:
+    """The ports with a link that are no rails, by what they are."""
+    roles = roles_of(facts)
+    named = [(role, ["%s/%s" % place for place, own in roles.items() if own == role]) for role in (MANAGEMENT, FAR)]
+    return "".join("; %s: %s" % (role, first_of(names, 4)) for role, names in named if names)
+
+
 def _gids(hcas: List[Dict[str, Any]]) -> str:
-    """Of RoCE: at which index the GIDs of version 2 with an IPv4 address are, which is what NCCL_IB_GID_INDEX names."""
-    ports = [("%s/%s" % (hca.get("name"), port.get("number")), rows(port.get("gids"))) for hca in hcas for port in rows(hca.get("ports"))
+    """Of RoCE: at which index the first GID of version 2 with an IP address is, which is what NCCL_IB_GID_INDEX names; IPv4 before IPv6."""
+    ports = [("%s/%s" % (hca.get("name"), port.get("number")), roce_families(port)) for hca in hcas for port in rows(hca.get("ports"))
              if port.get("link_layer") == "Ethernet" and port.get("state") == "ACTIVE"]
-    first = {name: next((str(gid.get("index")) for gid in gids if gid.get("type") == "RoCE v2" and ":ffff:" in str(gid.get("gid"))), None)
-             for name, gids in ports}
-    found = Counter(index for index in first.values() if index is not None)
-    without = [name for name, index in first.items() if index is None]
-    parts = ["RoCE v2 with an IPv4 address: %s" % ", ".join("index %s on %d" % (index, many) for index, many in sorted(found.items()))
-             ] if found else []
-    return "; ".join(parts + (["none on %s" % first_of(without, 4)] if without else []))
+    first = {name: next(((family, str(found[family])) for family in FAMILIES if family in found), None)
+             for name, found in ports if found is not None}
+    parts = []
+    for family in FAMILIES:
+        indexes = Counter(entry[1] for entry in first.values() if entry is not None and entry[0] == family)
+        if indexes:
+            parts.append("RoCE v2 with an %s address: %s" % (
+                family, ", ".join("index %s on %d" % (index, many) for index, many in sorted(indexes.items()))))
+    without = [name for name, entry in first.items() if entry is None]
+    unread = [name for name, found in ports if found is None]
+    return "; ".join(parts + (["none on %s" % first_of(without, 4)] if without else [])
+                     + (["unreadable on %s" % first_of(unread, 4)] if unread else []))
 
 
 def _gpus(gpus: List[Dict[str, Any]], summary: Mapping[str, str]) -> str:

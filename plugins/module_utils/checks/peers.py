@@ -152,15 +152,23 @@ def _verdict(row: Attribute, port: Port, status: str, value: Any, usual: Any, kn
 # Kinds of GIDs: NCCL and most libraries connect by a RoCE v2 GID with an IP address, IPv4 unless NCCL_IB_ADDR_FAMILY says otherwise.
 
 
-def roce_families(port: Mapping[str, Any]) -> Optional[Tuple[str, ...]]:
-    """IPv4 and IPv6 where a RoCE v2 GID holds such an address (link-local ones count for nothing); None for an unreadable GID table."""
+FAMILIES = ("IPv4", "IPv6")  # NCCL's first choice first
+
+
+def roce_families(port: Mapping[str, Any]) -> Optional[Dict[str, int]]:
+    """The index of the first RoCE v2 GID with an IPv4 address, and with an IPv6 address that is not link-local, by family.
+
+    None for an unreadable GID table.
+    """
     gids = port.get("gids")
     if gids is None:
         return None
-    addresses = [parsed_gid(gid.get("gid")) for gid in gids if gid.get("type") == "RoCE v2"]
-    families = {"IPv4" if address.ipv4_mapped is not None else "IPv6" for address in addresses
-                if address is not None and (address.ipv4_mapped is not None or not address.is_link_local)}
-    return tuple(sorted(families))
+    found: Dict[str, int] = {}
+    for gid in gids:
+        address = parsed_gid(gid.get("gid")) if gid.get("type") == "RoCE v2" else None
+        if address is not None and (address.ipv4_mapped is not None or not address.is_link_local):
+            found.setdefault("IPv4" if address.ipv4_mapped is not None else "IPv6", gid.get("index"))
+    return found
 
 
 def _gids(ports: Sequence[Port]) -> List[Verdict]:
@@ -168,7 +176,7 @@ def _gids(ports: Sequence[Port]) -> List[Verdict]:
     families = [(port, roce_families(port.facts)) for port in ports]
     readable = [(port, own) for port, own in families if own is not None]
     counts = Counter(family for _port, own in readable for family in own)
-    main = "IPv4" if counts["IPv4"] else "IPv6"
+    main = FAMILIES[0] if counts[FAMILIES[0]] else FAMILIES[1]
     found = [unreadable("rail.gid", port.where, "RoCE v2", "the GID table") for port, own in families if own is None]
     for port, own in readable if len(readable) > 1 and counts else ():
         have = counts[main]

@@ -145,6 +145,7 @@ _AMOUNT = re.compile(r"(-?[0-9]{1,9}(?:\.[0-9]{1,6})?) (?:degrees C|V|mA|mW)\b")
 # has put right, and of how many bytes, without what fills the gaps between packets.
 _QUESTIONS: Tuple[Tuple[str, ...], ...] = (("-m",), ("-I", "--show-fec"), ())
 _COUNTERS = ("-S",)
+_MODE = re.compile(r"([0-9]{2,7})base[A-Za-z0-9-]{1,8}/(?:Full|Half)\Z")
 
 
 def _forms(**forms: str) -> List[Tuple[str, Pattern[str]]]:
@@ -190,7 +191,20 @@ def _asked(host: Host, netdev: str, questions: Sequence[Tuple[str, ...]]) -> Tup
     told = {name: match.group(1) for name, form in _WORDS + _COUNTS for match in [form.search(text)] if match is not None}
     found: Dict[str, Any] = {name: (told[name].strip() if name in told else None) for name, _form in _WORDS}
     found.update((name, integer(told.get(name))) for name, _form in _COUNTS)
-    return answers, dict(found, module=module)
+    return answers, dict(found, module=module, max_gbps=most_supported(text))
+
+
+def most_supported(text: str) -> Optional[float]:
+    """The fastest link mode that the port itself supports, in Gb/s, as ``ethtool NETDEV`` lists them; whatever cable and switch can do.
+
+    The list goes on in lines without a name: ``Supported link modes: 100000baseCR4/Full``, ``400000baseCR8/Full`` (mlx5: eth_proto_cap).
+    """
+    speeds, listed = [], False
+    for line in lines_in(text[:OUTPUT]):
+        name, colon, value = line.partition(":")
+        listed = name.strip() == "Supported link modes" if colon else listed
+        speeds += [int(found.group(1)) for found in map(_MODE.match, (value if colon else line).split()) if listed and found is not None]
+    return max(speeds) / 1000.0 if speeds else None
 
 
 def module_of(text: str) -> Optional[Dict[str, Any]]:

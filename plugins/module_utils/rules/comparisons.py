@@ -3,7 +3,7 @@
 
 1. What the inventory does not expect is ``skipped``, with the key that would make it an expectation.
 2. What is expected but cannot be read is ``unknown``; it never passes.
-3. Expectations come from the inventory or the catalogue, never from an observation.
+3. Expectations come from the inventory, else from the catalogue, else from at least four peers (checks/peers.py), never from one part.
 4. A floor that needs no expectation (ACTIVE, LinkUp) is judged always.
 """
 

@@ -72,11 +72,11 @@ class Keys:
         "validate_ping_peers", "validate_port", "validate_timeout_s"]) -> int: ...
     @overload
     def __getitem__(self, key: Literal[
-        "agent_hook_without_agent", "agent_mode", "ai_environment_kind", "ai_environment_owner",
-        "ai_environment_path", "aiacc_version", "containers_gpu", "containers_pod_interface",
-        "containers_runtime", "ddp_benchmark_backend", "ddp_benchmark_python", "drain_gate", "erdma_driver",
-        "erdma_mode", "erdma_repository", "fabric", "firewall_backend", "gpu_driver_flavour",
-        "gpu_driver_source", "gpudirect_path", "host_tuning_governor", "host_tuning_irqs",
+        "agent_hook_unjudged", "agent_hook_without_agent", "agent_mode", "ai_environment_kind",
+        "ai_environment_owner", "ai_environment_path", "aiacc_version", "containers_gpu",
+        "containers_pod_interface", "containers_runtime", "ddp_benchmark_backend", "ddp_benchmark_python",
+        "drain_gate", "erdma_driver", "erdma_mode", "erdma_repository", "fabric", "firewall_backend",
+        "gpu_driver_flavour", "gpu_driver_source", "gpudirect_path", "host_tuning_governor", "host_tuning_irqs",
         "host_tuning_memlock", "job_user_root", "mpi_install", "nccl_conf_path", "nccl_gid_index",
         "nccl_install", "nccl_prefix", "nccl_profile", "nccl_profile_path", "nccl_tests_install",
         "nccl_tests_launcher", "nccl_tests_network", "nccl_tests_purpose", "nccl_tests_ranks",

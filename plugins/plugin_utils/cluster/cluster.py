@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.erdma.verdicts import judge_modes
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.peers import CONSTANT_RATE
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.path_mtu import (
@@ -202,10 +203,18 @@ def _hca_type(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> str | None:
     return str(hca["driver"]) if hca.get("driver") else None
 
 
+def _rate(facts: Mapping[str, Any], rail: Mapping[str, Any]) -> Any:
+    """None for a driver that reports a constant: it is no evidence of a link."""
+    if (hca_facts(facts, rail["hca"]) or {}).get("driver") in CONSTANT_RATE:
+        return None
+    return _of_port("rate_gbps")(facts, rail)
+
+
 OF_HCAS = ("cluster.hca_type", "cluster.fw_ver")
 RAIL_FACTS = (
     ("cluster.mtu", "netdev MTU", _netdev_mtu),
     ("cluster.active_mtu", "active_mtu", _of_port("active_mtu")),
+    ("cluster.rate", "rate in Gb/s", _rate),
     ("cluster.link_layer", "link layer", _of_port("link_layer")),
     ("cluster.hca_type", "HCA type", _hca_type),
     ("cluster.fw_ver", "firmware", lambda facts, rail: (hca_facts(facts, rail["hca"]) or {}).get("fw_ver")),

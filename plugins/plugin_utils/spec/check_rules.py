@@ -145,7 +145,7 @@ RULES = (
          "is for upgrade_scheduler: command; it is {upgrade_scheduler}", "unset, or upgrade_scheduler: command"),
     Rule(("agent_mode",), lambda v: v["agent_mode"] != "off" and not v["keep_code"], "runs the code that rdma_keep_code leaves there",
          "off, or rdma_keep_code: true"),
-    Rule(("agent_flaps", "agent_textfile_directory", "agent_hook_without_agent"), lambda v: v["agent_mode"] == "off",
+    Rule(("agent_flaps", "agent_textfile_directory", "agent_hook_without_agent", "agent_hook_unjudged"), lambda v: v["agent_mode"] == "off",
          "nothing would use it: agent_mode is off", "unset, or another value for agent_mode", "warning"),
     Rule(("rdma_bootstrap_interface",), lambda v: v["bootstrap_interface"] == "lo", LOOPBACK, "an interface that all nodes reach"),
     Rule(("containers_pod_interface",), lambda v: v["containers_pod_interface"] == "lo", LOOPBACK, "the pod's own interface, such as eth0"),

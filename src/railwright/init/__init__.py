@@ -29,6 +29,7 @@ MTU_NOTE = {
     "infiniband": "IPoIB in datagram mode takes up to 4092; in connected mode (network_ipoib_mode) up to 65520.",
     "erdma": "8500 where the instance type supports jumbo frames, else 1400. Another value can corrupt NCCL's data.",
 }
+RATE_NOTE = "the NICs' own maximum, as their drivers report it; lower it where the switches are slower"
 HEAD = """# What all nodes have in common. Written by `railwright init`; edit it, then run: railwright lint -i DIR
 #
 # A key that is commented out has the default shown; where no default is said, the value is an example.
@@ -75,15 +76,21 @@ SECTIONS = {
 }
 
 
-def site_text(fabric: str, seen: Mapping[str, Any] | None = None) -> str:
-    """The file for one fabric. ``seen``: what nodes have, a guess each; of rdma_expect it stays a comment."""
+def site_text(fabric: str, seen: Mapping[str, Any] | None = None, rate: float | None = None) -> str:
+    """The file for one fabric. ``seen``: what nodes have, a guess each; of rdma_expect it stays a comment. ``rate``: the maximum that the
+    rails' NICs report of themselves, in Gb/s; it is set, as no link can lower it."""
     seen = seen or {}
     parts = [HEAD]
-    parts += [_entry(key, fabric, seen) for key in KEYS if key.owner == "site" and key.name != "rdma_rails"]
+    parts += [_entry(key, fabric, seen) + (_rate(rate) if key.name == "rdma_expect" and rate else "")
+              for key in KEYS if key.owner == "site" and key.name != "rdma_rails"]
     for role in ROLES:
         parts.append(f"# ---- {SECTIONS[role]} ----\n")
         parts += [_entry(key, fabric, seen) for key in KEYS if key.owner == role]
     return "\n".join(parts)
+
+
+def _rate(rate: float) -> str:
+    return f"rdma_expect: {as_yaml({'rate_gbps': int(rate) if rate == int(rate) else rate})}  # {RATE_NOTE}\n"
 
 
 def _entry(key: Key, fabric: str, seen: Mapping[str, Any]) -> str:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.stacks import VENDORS
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.rails import linked_ports
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.peers import CONSTANT_RATE
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.rails import RAIL, linked_ports, roles_of
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import SOFTWARE
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.accounts import ROOT
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import errors_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import Findings
@@ -53,8 +55,9 @@ def files_from_facts(nodes: Mapping[Host, Facts], fabric: str | None) -> dict[st
         mtu = None
     seen = {"rdma_fabric": fabric, "rdma_mtu": mtu, "rdma_stack": _common(map(_stack, nodes.values())),
             "rdma_expect": _expected(nodes.values(), fabric)}
+    rate = device_rate(nodes.values())
     text = HEAD + "".join(_host(host, nodes[host], rails[host], mtu or MTU[fabric]) for host in nodes)
-    return {"hosts.yml": text, "group_vars/all/site.yml": site_text(fabric, {key: value for key, value in seen.items() if value})}
+    return {"hosts.yml": text, "group_vars/all/site.yml": site_text(fabric, {key: value for key, value in seen.items() if value}, rate)}
 
 
 def _host(host: Host, facts: Facts, rails: list[dict[str, Any]], mtu: int) -> str:
@@ -63,7 +66,7 @@ def _host(host: Host, facts: Facts, rails: list[dict[str, Any]], mtu: int) -> st
     if not rails:
         lines.append(f"          rdma_rails: []  {GUESS}none, as no port has a link that could be one")
     else:
-        lines.append(f"          rdma_rails:  {GUESS}each port with a link, by PCI address; storage may be among them")
+        lines.append(f"          rdma_rails:  {GUESS}each port with a link near a GPU (without one: each with a link)")
     for index, rail in enumerate(rails):
         lines += [f"            - name: rail{index}  # {rail['about']}", f"              match: {as_yaml(rail['match'])}"]
         if rail["address"] is not None:
@@ -72,17 +75,18 @@ def _host(host: Host, facts: Facts, rails: list[dict[str, Any]], mtu: int) -> st
             lines.append(f"              mtu: {rail['mtu']}  {GUESS}as it is, where most have {mtu}")
     used = {rail["about"].partition(" ")[0] for rail in rails}
     if others := [name for hca in facts["hcas"][:MOST] if (name := _plain(hca["name"])) not in used]:
-        lines.append(f"          # not rails (no link, another fabric, or the node's management): {', '.join(others)}")
+        lines.append(f"          # not rails (no link, another fabric, far from GPUs, or the node's management): {', '.join(others)}")
     return "\n".join(lines) + "\n"
 
 
 def _rails(node: str, facts: Facts, fabric: str) -> list[dict[str, Any]]:
     netdevs = {item["name"]: item for item in facts["netdevs"]}
     layer = "InfiniBand" if fabric == "infiniband" else "Ethernet"
-    found = []
+    found, roles = [], roles_of(facts)
     for hca, port in linked_ports(facts):
         netdev = netdevs.get(port["netdev"], {})
         away = netdev.get("management") and fabric != "erdma"  # there the one interface of an instance may be both
+        away = away or roles[(hca["name"], port["number"])] != RAIL
         match = None if away or port["link_layer"] != layer else _match(hca, port, netdev)
         if match is not None:
             name, speed, mtu = _plain(port["netdev"]), port["rate_gbps"], port["netdev_mtu"]
@@ -129,12 +133,32 @@ def _stack(facts: Facts) -> str:
 
 
 def _expected(nodes: Any, fabric: str) -> dict[str, Any]:
-    """What all nodes have alike. It is written as a comment: what a node has is not what it should have."""
+    """What all nodes have alike. It is written as a comment: what a node has is not what it should have. See ``device_rate``."""
     layer = "InfiniBand" if fabric == "infiniband" else "Ethernet"
     rates = {port["rate_gbps"] for facts in nodes for _hca, port in linked_ports(facts) if port["link_layer"] == layer}
     counts = {key: {len(facts[key]) for facts in nodes} for key in ("hcas", "gpus")}
     alike = {key: found.pop() for key, found in {**counts, "rate_gbps": rates}.items() if len(found) == 1}
     return {key: value for key, value in alike.items() if value}
+
+
+def device_rate(nodes: Iterable[Facts]) -> float | None:
+    """The rate that every rail's NIC reports as its own maximum (Supported link modes), if they agree.
+
+    No link, cable or switch can lower this expectation. None on InfiniBand, where no such report is readable without root, and for drivers
+    whose sysfs rate is a constant.
+    """
+    ports = [(facts, hca, port) for facts in nodes for hca, port in linked_ports(facts)
+             if roles_of(facts)[(hca["name"], port["number"])] == RAIL]
+    if not ports or any(hca["driver"] in CONSTANT_RATE for _facts, hca, _port in ports):
+        return None
+    found = {_maximum(facts, hca["name"], port["number"]) for facts, hca, port in ports}
+    return found.pop() if len(found) == 1 else None
+
+
+def _maximum(facts: Facts, hca: str, number: int) -> float | None:
+    ports = mapping(facts.get("health")).get("ports")
+    own = (port.get("max_gbps") for port in rows(ports) if (port.get("hca"), port.get("port")) == (hca, number))
+    return next((float(rate) for rate in own if isinstance(rate, (int, float)) and 0 < rate <= 10000), None)
 
 
 def _common(values: Iterable[Any]) -> Any:

@@ -85,7 +85,7 @@ def decide(nodes: Collection[Node], leaves: Mapping[str, Collection[str]], limit
             found.held.append(node.name)
         elif reason and not node.closed:
             (wanted if node.mode == "drain" else found.observed)[node.name] = reason
-        elif node.ours and node.closed and not node.silent and node.said is not None and node.said["word"] == "ok":
+        elif node.ours and node.closed and not node.silent and node.said is not None and node.said["word"] in ("ok", "unjudged"):
             found.cured.append(node.name)
     if wanted and not tripped:
         found.tripped = breaker(wanted, nodes, leaves, limits)

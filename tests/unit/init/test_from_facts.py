@@ -14,6 +14,7 @@ from tests.lib.node_trees import NODES
 
 import railwright.cli.init as verb
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import facts_of_tree
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.health import most_supported
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed
 from railwright.check import Host, hosts_of
@@ -70,6 +71,32 @@ def test_every_guess_is_marked() -> None:
     assert rails_of(files_from_facts({NODE: facts("nohca")}, None)) == []
 
 
+MODES = """Settings for ens10np0:
+	Supported ports: [ FIBRE ]
+	Supported link modes:   100000baseCR4/Full
+	                        %sbaseCR8/Full
+	Advertised link modes:  800000baseCR8/Full
+	Speed: 100000Mb/s
+"""
+
+
+@pytest.mark.parametrize(("modes", "expected"), [("400000", 400), ("200000", 200), ("", None)])
+def test_the_nics_own_maximum_is_an_expectation(tmp_path: Path, modes: str, expected: int | None) -> None:
+    """The links may run at less: what was seen stays a comment. One rail whose NIC reports nothing, and it is left out."""
+    found = facts("doca8")
+    ports = [(hca["name"], port) for hca in found["hcas"] for port in hca["ports"]]
+    for _name, port in ports:
+        port["rate_gbps"] = 100
+    told = most_supported(MODES % modes) if modes else None
+    found["health"]["ports"] = [{"hca": name, "port": 1, "netdev": "x", "max_gbps": told} for name, _port in ports]
+    texts = files_from_facts({NODE: found}, None)
+    write_inventory(tmp_path, texts)
+    values = load_inventory(tmp_path).hosts["gpu1"]
+    assert values.get("rdma_expect") == ({"rate_gbps": expected} if expected else None)
+    assert "# rdma_expect: {gpus: 8, hcas: 8, rate_gbps: 100}  # guess: " in texts["group_vars/all/site.yml"]
+    assert lint(tmp_path) == []
+
+
 def test_hosts_have_the_names_that_were_typed(tmp_path: Path) -> None:
     hosts = hosts_of(["gpu1", "root@gpu2", "10.1.0.3", "123"])
     other = copy.deepcopy(facts("ib8"))
@@ -87,7 +114,7 @@ def test_a_nodes_management_is_no_rail() -> None:
     found["netdevs"] = [item | {"management": item["name"] == "ens10np0"} for item in found["netdevs"]]
     texts = files_from_facts({NODE: found}, None)
     assert rails_of(texts)[0]["match"] == {"pci": "0000:2b:00.0"}
-    assert "# not rails (no link, another fabric, or the node's management): mlx5_0\n" in texts["hosts.yml"]
+    assert "# not rails (no link, another fabric, far from GPUs, or the node's management): mlx5_0\n" in texts["hosts.yml"]
 
 
 @pytest.mark.parametrize("lie", [

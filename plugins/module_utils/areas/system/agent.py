@@ -43,8 +43,8 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     settings = {"mode": mode, "flaps": spec["agent_flaps"], "textfile": spec["agent_textfile_directory"] or "",
                 "values": spec["agent_derived"]}
     code = "%s/%s" % (node_code.DIRECTORY, node_code.desired(spec, identity).file)
-    without = spec["agent_hook_without_agent"] if mode == "drain" else "ok"
-    return Desired(starter_text(code, settings), unit_text(settings["textfile"]), hook_text(without))
+    without, unjudged = (spec[key] if mode == "drain" else "ok" for key in ("agent_hook_without_agent", "agent_hook_unjudged"))
+    return Desired(starter_text(code, settings), unit_text(settings["textfile"]), hook_text(without, unjudged))
 
 
 def problems(spec: Spec, identity: Identity, desired: Desired) -> List[Problem]:
@@ -141,8 +141,9 @@ WantedBy=timers.target
 """
 
 
-def hook_text(without: str) -> str:
-    """A shell's own words only: no process is started, and no scheduler asked. ``without``: ok or refuse, where no agent says anything.
+def hook_text(without: str, unjudged: str = "ok") -> str:
+    """A shell's own words only: no process is started, and no scheduler asked. ``without``: ok or refuse, where no agent says anything;
+    ``unjudged``: ok or refuse, where nothing failed and a needed answer is missing.
 
     Sources: slurm.conf(5) (Prolog, Epilog, HealthCheckProgram); node-problem-detector, custom plugin: 0 OK, 1 NonOK, 2 Unknown, and a
     message of 80 bytes.
@@ -165,6 +166,10 @@ case $1 in
     exit 0 ;;
   prolog|epilog)
     [ "$word" != none ] || { word=""" + without + r"""; mode=drain; }
+    if [ "$word" = unjudged ]; then
+      word=""" + unjudged + r"""
+      [ "$word" = refuse ] || printf 'railwright: not judged: %s\n' "$reason"
+    fi
     if [ "$word" = refuse ] && [ "$mode" = drain ]; then
       printf 'railwright: %s\n' "$reason"
       [ "$1" = epilog ] || exit 1

@@ -99,13 +99,15 @@ def test_another_python_is_named(started: Path) -> None:
     assert "another Python" in answer.stderr
 
 
-def hook(tmp_path: Path, line: str | None, word: str, *, shell: str = "dash", without: str = "ok", up: float = 1000.0) -> Any:
+def hook(
+    tmp_path: Path, line: str | None, word: str, *, shell: str = "dash", without: str = "ok", up: float = 1000.0, unjudged: str = "ok"
+) -> Any:
     """What the script says of a status line. Its two paths lead into a directory of the test's."""
     (tmp_path / "uptime").write_text(f"{up:.2f} 4000.00\n")
     (tmp_path / "status").unlink(missing_ok=True)
     if line is not None:
         (tmp_path / "status").write_text(line + "\n")
-    text = agent.hook_text(without).replace("/run/railwright/agent/status", f"{tmp_path}/status")
+    text = agent.hook_text(without, unjudged).replace("/run/railwright/agent/status", f"{tmp_path}/status")
     text = text.replace("/proc/uptime", f"{tmp_path}/uptime")
     script = tmp_path / "node-status"
     script.write_text(text)
@@ -123,6 +125,9 @@ REASON = "gpu.xid GPU 0000:27:00.0: H100: Xid 79"
     ("refuse 990 observe " + REASON, "prolog", 0, ""),
     ("refuse 990 drain " + REASON, "epilog", 0, "railwright: " + REASON),
     ("shared 990 drain port.flaps mlx5_0", "prolog", 0, ""),
+    ("unjudged 990 drain gpu.answers GPUs: no answer", "prolog", 0, "railwright: not judged: gpu.answers GPUs: no answer"),
+    ("unjudged 990 drain gpu.answers GPUs: no answer", "npd", 2, "gpu.answers GPUs: no answer"),
+    ("unjudged 990 drain gpu.answers GPUs: no answer", "health", 0, "railwright: unjudged: gpu.answers GPUs: no answer"),
     ("refuse 600 drain " + REASON, "prolog", 0, ""),  # of an agent that is down
     (None, "prolog", 0, ""),
     ("refuse 990 drain " + REASON, "health", 0, "railwright: refuse: " + REASON),
@@ -169,3 +174,9 @@ def test_the_settings_are_read_as_they_were_written(started: Path) -> None:
     body = text.split('SETTINGS = r"""', 1)[1].split('"""', 1)[0]
     assert json.loads(body) == settings
     assert os.fspath(started)
+
+
+@pytest.mark.parametrize(("mode", "rc"), [("drain", 1), ("observe", 0)])
+def test_a_prolog_refuses_unjudged_nodes_where_the_key_says_so(tmp_path: Path, mode: str, rc: int) -> None:
+    answer = hook(tmp_path, f"unjudged 990 {mode} gpu.answers GPUs: no answer", "prolog", unjudged="refuse")
+    assert answer.returncode == rc
