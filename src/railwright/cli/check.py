@@ -51,9 +51,6 @@ def command(
     hosts: Hosts = None, every: All = False, sudo: Sudo = False, sysroot: Sysroot = None, emit: Emit = None,
     form: DriftForm = DriftFormat.TEXT, output: Output = None,
 ) -> None:  # fmt: skip
-    from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import document
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
-
     if sum((bool(hosts), sysroot is not None, emit is not None)) > 1:
         raise InputError("HOST, --sysroot and --emit exclude each other: name hosts, a captured tree, or the file to write")
     check_output(form, output)
@@ -66,9 +63,7 @@ def command(
         return
     started = datetime.now(UTC)
     outcomes, verdicts = of_tree(sysroot) if sysroot is not None else asked("check", hosts or [], sudo=sudo)
-    nodes = {name: {part: node_document(host)[part] for part in ("status", "message")} | {"overview": host.overview or {}}
-             for name, host in outcomes.items()}
-    found = document(nodes, verdicts, COMMANDS)
+    found = report(outcomes, verdicts)
     if form is DriftFormat.TEXT and settings.one_line:
         one_line.show(found["nodes"], found["verdicts"], passes=every)
     elif form is DriftFormat.TEXT:
@@ -79,6 +74,16 @@ def command(
                   finished=datetime.now(UTC).isoformat(timespec="seconds"), railwright=__version__, nodes=nodes, verdicts=verdicts)
         print_result(machine_form(form, run, partial(verdicts_as_prometheus, nodes, verdicts), found), output)
     raise typer.Exit(ExitCode(found["summary"]["exit_code"]))
+
+
+def report(outcomes: dict[str, HostOutcome], verdicts: list[dict[str, Any]]) -> dict[str, Any]:
+    """The document that `check` prints in any form, with its exit code."""
+    from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import document
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
+
+    nodes = {name: {part: node_document(host)[part] for part in ("status", "message")} | {"overview": host.overview or {}}
+             for name, host in outcomes.items()}
+    return document(nodes, verdicts, COMMANDS)
 
 
 def asked(mode: str, names: Sequence[str], *, sudo: bool) -> "Outcomes":
