@@ -15,9 +15,10 @@ from typing import NamedTuple
 from tests.fixtures.node_accelerators import ADDRESSES, DOWN, UP, gpu_metrics
 from tests.fixtures.node_tree import kmsg
 
+import health_lines
+from health_lines import BRIDGE, GPU, NIC
 from profile_trees import Tree
 
-GPU, NIC, BRIDGE = "0000:27:00.0", "0000:18:00.0", "0000:16:01.0"  # of ib8
 PORT = "ens10np0"  # of doca8
 UP_SECONDS = 86400.0
 XID = "NVRM: Xid (PCI:0000:27:00): "
@@ -239,6 +240,16 @@ FAULTS: tuple[Fault, ...] = (
     xid(145, "RLW_SRC_TRACK Nonfatal XC1 i0 Link 12 (0x040988e2 0x00000008 0x00000000 0x00000000)", "warn", "RLW"),
     older(xid(149, "NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 0x00000000 0x00000000 0x00000000)", "fail", "NETIR")),
     older(xid(154, "GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)", "fail", "Drain and Reset")),
+    xid(106, "SMBPBI Test Message", "warn", "no action"),
+    older(xid(151, "pid=1234, name=python3, Key rotation Error", "fail", "restart the VM")),
+    xid(151, "Key rotation Error, and nothing asked now", "warn", "asks for no action now"),
+    older(xid(159, "pid=1234, name=python3, CHI Non-Data Error", "fail", "nvidia_uvm")),
+    xid(166, "NVLE error", "warn", "confidential computing"),
+    xid(170, "Secure error", "warn", "confidential computing"),
+    xid(173, "pid='<unknown>', name=<unknown>, C2C Fatal Link Failure", "fail", "between GPU and CPU"),
+    xid(174, "pid=1234, name=python3", "warn", "its process ended"),
+    older(xid(175, "pid=2024380, name=nvidia-smi, Memory subsystem error", "fail", "stopped the GSP")),
+    xid(176, "PCIe correctable errors", "warn", "corrected PCIe errors"),
     xid(9999, "a number to come", "warn", "does not know the number"),
     Fault("GPU lost, without an Xid", "gpu.xid", "fail", "Xid 79", log(f"NVRM: GPU {GPU}: GPU has fallen off the bus.")),
     Fault(
@@ -431,6 +442,7 @@ FAULTS: tuple[Fault, ...] = (
         put(f"/cmd/ethtool_-S_{PORT}", "NIC statistics:\n     tx_pause_storm_warning_events: 7\n     tx_pause_storm_error_events: 2\n"),
         "doca8",
     ),
+    Fault("a link of InfiniBand that was down often", "port.flaps", "warn", "link_downed is 57", port_counter("link_downed", 57)),
     Fault("symbol errors beyond 1 in 10^12 bits", "port.ber", "warn", "60000 since boot", port_counter("symbol_error", 60000)),
     Fault("FEC blocks lost beyond 1 in 10^12 bits", "port.ber", "warn", "90000 since boot", fec_errors(90000), "doca8"),
     Fault("a link that often recovers", "port.ber", "warn", "link_error_recovery: 25", port_counter("link_error_recovery", 25)),
@@ -512,4 +524,5 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "clock not synchronised", "node.clock", "warn", "not synchronised", put("/cmd/timedatectl_show_-p_NTPSynchronized_--value", "no\n")
     ),
+    *(Fault(row.title, row.check, row.status, row.says, log(*row.lines)) for row in health_lines.FAULTS),
 )

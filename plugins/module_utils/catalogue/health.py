@@ -12,7 +12,6 @@ from ..types import CRITICAL, MINOR
 FLAPS, FLAP_HOURS, QUIET_HOURS = 3, 12, 0.5  # downs of one port that drain, in how long; after boot links may come and go
 CORRECTED_AN_HOUR = 8 * 60  # PCIe errors: DCGM warns of a GPU that replays more often than 8 times a minute
 MEMORY_A_DAY = 100  # corrected errors of a memory controller: mcelog.conf, mem-ce-error-threshold of a socket
-FLAPS_A_DAY = 5  # Azure's health checks call 5 flaps in 24 hours bad
 
 
 class HealthCheck(NamedTuple):
@@ -44,6 +43,8 @@ CHECKS: Tuple[HealthCheck, ...] = (
                 "controller; then reset all its GPUs"),
     HealthCheck("gpu.fabric", "GPUs", "the NVLink fabric says that it is healthy", "inspect fabric manager and nvlsm, reset all its GPUs"),
     HealthCheck("gpu.dcgm", "GPUs", "DCGM's watches found nothing; `dcgmi diag -r 3` of a burn-in passes", "drain; do what DCGM says"),
+    HealthCheck("gpu.peermem", "GPUs", "nvidia-peermem met no error since boot", "update GPU driver and RDMA stack, reboot after its jobs",
+                MINOR),
     HealthCheck("gpu.jobless", "GPUs", "no process of a login holds a GPU of a scheduler's node", "ask its owner, or end it", MINOR),
     HealthCheck("gpu.mig", "GPUs", "MIG is as on its like, and no change waits", "nvidia-smi -mig, then reset the GPU", MINOR),
     HealthCheck("accelerator.judged", "accelerators", "every accelerator on the PCI bus is judged", "run the maker's diagnostics", MINOR),
@@ -53,6 +54,8 @@ CHECKS: Tuple[HealthCheck, ...] = (
                 "diagnostics, then return it"),
     HealthCheck("accelerator.xgmi", "accelerators", "all xGMI links are up", "reset all GPUs of the node together; else return it", MINOR),
     HealthCheck("pci.aer", "PCIe", "no uncorrected PCIe error of GPUs, HCAs and bridges above them", "reseat card, riser, cable"),
+    HealthCheck("pci.iommu", "PCIe", "the IOMMU refused no access of GPUs and HCAs", "update its driver; iommu=pt where DMA need not be "
+                "translated", MINOR),
     HealthCheck("hca.health", "HCAs", "no NIC's firmware failed since boot, none stopped sending", "update its firmware, reset it"),
     HealthCheck("port.flaps", "ports", "links stay up", "clean or replace cable and transceiver, inspect the switch's port"),
     HealthCheck("port.optics", "transceivers", "temperature, voltage, bias and power are within its own limits", "clean the fibre; cool "
@@ -70,9 +73,13 @@ CHECKS: Tuple[HealthCheck, ...] = (
     HealthCheck("node.memory", "memory", "no uncorrected error of memory", "replace the DIMM that EDAC names"),
     HealthCheck("node.oom", "memory", "the kernel killed nothing for lack of memory", "look for the job that needs more memory", MINOR),
     HealthCheck("node.hung", "processes", "nothing hung in the kernel since boot", "the stack in the kernel's log says in what", MINOR),
+    HealthCheck("node.oops", "kernel", "the kernel met no fault of its own since boot", "reboot after its jobs; update kernel and drivers",
+                MINOR),
     HealthCheck("node.stuck", "processes", "no process waits on a GPU, an HCA or NFS without an end", "reboot where it stays", MINOR),
     HealthCheck("node.disk", "disks", "/, /var and /tmp take writes; no file system gave up", "drain, smartctl, free room"),
     HealthCheck("node.nfs", "NFS", "every NFS server answers", "inspect the server and the way to it"),
+    HealthCheck("node.lustre", "Lustre", "LNet over RDMA loses nothing, no client was evicted", "lctl ping the servers; inspect the fabric",
+                MINOR),
     HealthCheck("node.clock", "clock", "synchronised", "inspect chrony or systemd-timesyncd", MINOR),
 )
 BY_CHECK = {row.check: row for row in CHECKS}

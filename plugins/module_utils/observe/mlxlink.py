@@ -61,7 +61,7 @@ def link_of(text: str) -> Optional[Dict[str, Any]]:
     width = _WIDTH.match(str(link.get("Width")))
     fec = token(str(link.get("FEC")))
     return {
-        "fec": fec if fec not in (None, "N/A", "None") else None, "autoneg": None, "lanes": int(width.group(1)) if width else None,
+        "fec": fec if fec not in (None, "N/A", "None") else None, "autoneg": None, "max_gbps": None, "lanes": int(width.group(1)) if width else None,
         "corrected_blocks": None, "uncorrectable_blocks": None, "pause_storms": None, "corrected_bits": None, "received_bytes": None,
         "carrier_downs": None, "symbol_ber": _ber(counters.get("Symbol BER")), "module": module_of(mapping(output.get("Module Info"))),
     }

@@ -50,6 +50,7 @@ from health_faults import (
     smi,
     xid,
 )  # fmt: skip
+from health_lines import HARMLESS, Row
 from node_trees import NODES
 from profile_trees import Tree, spec_of
 
@@ -180,6 +181,15 @@ def test_what_only_looks_like_a_fault_is_none(line: str, node: Make) -> None:
     tree = node()
     log(line)(tree)
     assert bad(judged(tree)) == []
+
+
+@pytest.mark.parametrize("row", HARMLESS, ids=[row.title for row in HARMLESS])
+def test_what_a_healthy_node_says_is_no_fault(row: Row, node: Make) -> None:
+    tree = node()
+    log(*row.lines)(tree)
+    found = judged(tree)
+    assert bad(found) == []
+    assert [item for item in found if item.status == "unknown"] == []
 
 
 def test_a_container_is_judged_by_its_own_devices(node: Make) -> None:
