@@ -12,6 +12,7 @@ from ..catalogue.kernel_log import BY_EVENT, ENDS, OF_RAILS
 from ..catalogue.xids import XIDS, judged_xid
 from ..observe.kernel_log import PEER, TRUSTED
 from .health_node import HOUR, Node
+from .signs import Sign, gpu_subject
 
 Event = Mapping[str, Any]
 APPLY_SECONDS = 600.0  # before a restore point's last change: our own apply may have moved links

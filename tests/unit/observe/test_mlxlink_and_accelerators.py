@@ -13,11 +13,11 @@ import pytest
 from tests.fixtures.node_accelerators import ADDRESSES, DOWN, UNUSED, UP, gpu_metrics
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.accelerators import ACCELERATORS, accelerator_of
-from ansible_collections.railwright.rdma.plugins.module_utils.host.device_filter import is_filtered
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.host.write import Result
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import mlxlink
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.accelerators import error_counts, observe_accelerators, xgmi_links
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_health import is_filtered
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.hca import partition_keys
 from node_trees import NODES
 from profile_trees import Tree
