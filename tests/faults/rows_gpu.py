@@ -19,7 +19,7 @@ RACK = "8f2c6d5e-0b1a-4c3d-9e8f-7a6b5c4d3e2f"
 
 
 def nvlinks(*rates: Sequence[float]) -> Edit:
-    """The links of GPU 0, 1, … (the last for all that follow), 0 for one that is inactive."""
+    """The links of GPU 0, 1, … (the last for all that follow), 0: inactive."""
     text = ""
     for number in range(len(GPUS)):
         text += f"GPU {number}: NVIDIA H200 (UUID: GPU-00000000-0000-4000-8000-{number:012x})\n"
@@ -137,7 +137,7 @@ def amd(number: int, name: str, text: str | bytes) -> Edit:
 
 
 def other(vendor: str, device: str, driver: str, kind: str = "0x120000") -> Edit:
-    """An accelerator beside what the node has."""
+    """Add an accelerator to the node."""
     return lambda root: accelerator(Opened(root), "0000:e5:00.0", vendor, device, driver, kind) and None
 
 
@@ -188,7 +188,7 @@ PORTS = (
 LIT, UNLIT = "0.8513 mW / -0.70 dBm", "0.0001 mW / -40.00 dBm"
 
 
-def module(lanes: int, dark: Iterable[int] = (), rx_dark: Iterable[int] = (), told: bool = True) -> Edit:
+def module(lanes: int, dark: Iterable[int] = (), rx_dark: Iterable[int] = (), known: bool = True) -> Edit:
     """A transceiver of eight lanes, in ethtool's form of CMIS modules, and how many lanes the link uses."""
     gone, half = set(dark), set(rx_dark)
     rows = ["\tIdentifier                                : 0x19 (OSFP 8X Pluggable Transceiver)"]
@@ -200,7 +200,7 @@ def module(lanes: int, dark: Iterable[int] = (), rx_dark: Iterable[int] = (), to
     for name, high, low in (("Laser bias current", "10.000 mA", "5.492 mA"), ("Laser output power", "3.4673 mW / 5.40 dBm",
                             "0.0724 mW / -11.40 dBm"), ("Laser rx power", "3.4673 mW / 5.40 dBm", "0.0467 mW / -13.31 dBm")):
         rows += [f"\t{name} {kind} threshold : {value}" for kind, value in (("high alarm", high), ("low alarm", low))]
-    settings = f"Settings for ens10np0:\n\tSpeed: 400000Mb/s\n\tLanes: {lanes}\n" if told else "Settings for ens10np0:\n"
+    settings = f"Settings for ens10np0:\n\tSpeed: 400000Mb/s\n\tLanes: {lanes}\n" if known else "Settings for ens10np0:\n"
     return together(put("cmd/ethtool_-m_ens10np0", "\n".join(rows) + "\n"), put("cmd/ethtool_ens10np0", settings))
 
 
@@ -226,7 +226,7 @@ OPTICS = (
     Fault("h200-nvlink", "a lane of four has no light", module(8, dark=[3]), "port.optics", "fail", "lane 3"),
     Fault("h200-nvlink", "a used lane of few is dark", module(4, dark=[4, 5, 6, 7, 8]), "port.optics", "fail", "lane 4"),
     Fault("h200-nvlink", "a lane receives nothing", module(4, dark=[5, 6, 7], rx_dark=[8]), "port.optics", "fail", "lane 8"),
-    Fault("h200-nvlink", "dark lanes of a link that does not tell its lanes", module(4, dark=[5, 6, 7, 8], told=False), "port.optics",
+    Fault("h200-nvlink", "dark lanes of a link whose number of lanes is unknown", module(4, dark=[5, 6, 7, 8], known=False), "port.optics",
           "unknown", "lane 5", 0),
     Fault("ib8", "InfiniBand, too little light", all_ports(mlxlink("mlx5_0", **{"Rx Power Current [dBm]": "1.2,-9.5,0.9,1.0 [-7..6]"})),
           "port.optics", "warn", "rx power of lane 2 is -9.5"),
@@ -256,7 +256,7 @@ HEALTHY = (
     Healthy("h200-nvlink", "B200 with all its links", board("B200", nvlinks([BLACKWELL] * 18)), QUIET),
     Healthy("h200-nvlink", "GB200 in a rack's domain", board("GB200", nvlinks([BLACKWELL] * 18), fabric("clusterUuid", RACK), fabric(
         "cliqueId", "32766")), QUIET),
-    Healthy("h200-nvlink", "GPUs that say nothing of a fabric", together(fabric("state", "N/A"), fabric("status", "N/A")), ("gpu.domain",)),
+    Healthy("h200-nvlink", "GPUs without a fabric", together(fabric("state", "N/A"), fabric("status", "N/A")), ("gpu.domain",)),
     Healthy("h200-nvlink", "lanes of the module that the link does not use", module(4, dark=[5, 6, 7, 8]), QUIET),
     Healthy("h200-nvlink", "the second port of a shared module", module(4, dark=[1, 2, 3, 4]), QUIET),
     Healthy("h200-nvlink", "an accelerator that belongs to a virtual machine", other("0x1002", MI300X, "vfio-pci"), QUIET),

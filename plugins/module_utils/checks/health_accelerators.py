@@ -16,7 +16,7 @@ PLATFORM = 8  # modules of the platforms whose number of links the catalogue has
 
 
 def accelerators_of(facts: Mapping[str, Any]) -> List[Dict[str, Any]]:
-    """Those of the node: one that belongs to a virtual machine is the machine's."""
+    """Return the accelerators of the node, without those that are passed through to a virtual machine."""
     return [item for item in rows(facts.get("accelerators")) if item.get("driver") not in PASSED_THROUGH]
 
 

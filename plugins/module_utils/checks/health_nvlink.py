@@ -2,7 +2,7 @@
 """Verdicts on NVLinks and on NVLink domains. Pure.
 
 The number and the rate of a GPU's links come from the table of boards: GPUs that all lost the same links look alike. Peer GPUs count only
-where the table has no such board, or where links depend on the bridges that somebody put in.
+where the board is not in the table, or where the number of links depends on the bridges that are installed.
 """
 
 from typing import Any, List, Mapping, Sequence, Tuple
@@ -58,7 +58,7 @@ def _by_board(gpu: Mapping[str, Any], count: int, rate: float, virtual: Any) -> 
 
 
 def _by_peers(facts: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]]) -> List[Sign]:
-    """Fewer links than the peer GPU with the most. A card without a link beside bridged cards may be meant so; behind NVSwitches it may
+    """Compare with the peer GPU that has the most links. A card without links may be installed without a bridge; behind NVSwitches it may
     not. On bridged cards fewer links only warn."""
     switched = COMPLETED in (((facts.get("gpu_driver") or {}).get("fabricmanager") or {}).get("states") or [])
     kinds = grouped((str(gpu.get("device_id")), gpu) for gpu in gpus if gpu.get("nvlinks") is not None)
@@ -87,21 +87,21 @@ def _by_peers(facts: Mapping[str, Any], gpus: Sequence[Mapping[str, Any]]) -> Li
 def domain_signs(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Sign]:
     rows = _joined(health)
     found = [_unfinished(row) for row in rows if row.get("fabric_status") not in (None, SUCCESS)]
-    told = [row for row in rows if row.get("fabric_status") == SUCCESS and _told(row)]
-    usual = majority([_domain(row) for row in told])
+    members = [row for row in rows if row.get("fabric_status") == SUCCESS and _named(row)]
+    usual = majority([_domain(row) for row in members])
     if usual is not None:
-        found += [_elsewhere(row, usual) for row in told if _domain(row) != usual]
-    elif told:
-        domains = grouped((_domain(row), row["pci"]) for row in told)
+        found += [_elsewhere(row, usual) for row in members if _domain(row) != usual]
+    elif members:
+        domains = grouped((_domain(row), row["pci"]) for row in members)
         text = "; ".join("%s in %s" % (first_of(gpus, 4), _text(domain)) for domain, gpus in domains.items())
         found.append(Sign("gpu.domain", "GPUs", None, "fail", "%d domains" % len(domains), "NVLink domains differ: %s" % text))
-    return found + [sign for row in told for sign in _without_rack(facts, row)]
+    return found + [sign for row in members for sign in _without_rack(facts, row)]
 
 
 def domains_judged(health: Mapping[str, Any]) -> bool:
     """Whether every GPU has joined a fabric and names its domain."""
     rows = _joined(health)
-    return bool(rows) and len(rows) == len(gpu_rows(health)) and all(row.get("fabric_status") and _told(row) for row in rows)
+    return bool(rows) and len(rows) == len(gpu_rows(health)) and all(row.get("fabric_status") and _named(row) for row in rows)
 
 
 def _joined(health: Mapping[str, Any]) -> List[Mapping[str, Any]]:
@@ -109,7 +109,7 @@ def _joined(health: Mapping[str, Any]) -> List[Mapping[str, Any]]:
     return [row for row in gpu_rows(health) if row.get("fabric_state") == COMPLETED]
 
 
-def _told(row: Mapping[str, Any]) -> bool:
+def _named(row: Mapping[str, Any]) -> bool:
     return row.get("fabric_cluster") is not None and row.get("fabric_clique") is not None
 
 
@@ -132,11 +132,11 @@ def _elsewhere(row: Mapping[str, Any], usual: Tuple[str, str]) -> Sign:
 
 
 def _without_rack(facts: Mapping[str, Any], row: Mapping[str, Any]) -> List[Sign]:
-    """A GPU of a rack without a cluster UUID. It fails on nodes that are set up for a rack, which IMEX tells; others may be meant so."""
+    """Judge a GPU of a rack's board without a cluster UUID: it fails on nodes with IMEX, which only nodes of a rack need."""
     board = linked_board(str(row.get("name")))
     if board is None or board.nvlink != RACK or _domain(row)[0] != NO_CLUSTER:
         return []
     imex = (facts.get("gpu_driver") or {}).get("imex") or {}
     status = "fail" if imex.get("running") or imex.get("channels") else "warn"
-    text = "it says that it joined the NVLink fabric and has no cluster UUID: no GPU of another node can reach it"
+    text = "it has joined the NVLink fabric and has no cluster UUID: no GPU of another node can reach it"
     return [gpu_sign("gpu.domain", row["pci"], status, "no cluster", text)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which lanes of a transceiver a port uses: a module may have more than the link has. And what mlxlink alone tells of a link. Pure."""
+"""Lanes of a transceiver that a port does not use, because a module may have more than the link; FEC and symbol errors of a link. Pure."""
 
 from typing import Any, Dict, FrozenSet, List, Mapping, Sequence, Tuple
 
@@ -11,10 +11,10 @@ DBM = "dBm"
 
 
 def unused_lanes(port: Mapping[str, Any]) -> Tuple[FrozenSet[int], FrozenSet[int]]:
-    """(lanes without light that the link does not use, lanes of which that is not known).
+    """Return (dark lanes that the link does not use, dark lanes that it may use: the number of its lanes is unknown).
 
-    A link takes ``lanes`` of its module's, and which is the board's affair: two ports may share a module. So as many lanes without any
-    light are unused as the module has beyond the link's, if the link's are lit. Lanes with light in one direction only are in use.
+    A link uses ``lanes`` of the module's lanes. The board decides which: two ports may share a module. So as many dark lanes are unused as
+    the module has more than the link. A lane with light in one direction only is in use.
     """
     dark, lit = _lanes(port)
     lanes = port.get("lanes")
@@ -25,12 +25,12 @@ def unused_lanes(port: Mapping[str, Any]) -> Tuple[FrozenSet[int], FrozenSet[int
 
 
 def _lanes(port: Mapping[str, Any]) -> Tuple[List[int], List[int]]:
-    """Lanes without light in either direction, and the others, of those whose light is measured."""
+    """Return the lanes without light in either direction, and the other lanes, of those whose light is measured."""
     module = port.get("module") or {}
     light: Dict[int, List[bool]] = {}
     limit = DARK_DBM if module.get("power_unit") == DBM else DARK_MW
     values = [value for value in module.get("values") or [] if value.get("kind") in LIGHT and value.get("lane")]
-    measured = {value["kind"] for value in values if value["value"] != 0}  # a module that does not measure a kind says zero for all
+    measured = {value["kind"] for value in values if value["value"] != 0}  # zero for all lanes: the module does not measure it
     for value in values:
         if value["kind"] in measured:
             light.setdefault(value["lane"], []).append(value["value"] <= limit)

@@ -23,7 +23,7 @@ def partition_signs(facts: Mapping[str, Any]) -> List[Sign]:
         for hca, port in members:
             keys = [str(key) for key in port["pkeys"]]
             if not any(int(key, 16) & FULL for key in keys):
-                text = "it is a limited member only (P_Key %s): it reaches no other limited member, such as the nodes beside it" % (
+                text = "it is a limited member only (P_Key %s): it reaches no other limited member, such as its peer nodes" % (
                     first_of(keys, 4))
                 found.append(_sign("port.pkey", hca, port, "fail", keys[0], text))
             elif usual is not None and _partitions(port) != usual:

@@ -5,7 +5,7 @@ from typing import Any, List, Mapping, NamedTuple, Optional, Sequence
 
 
 class Sign(NamedTuple):
-    """``found``: in a word or two. ``todo``: what to do, where that differs from the catalogue's text for the check."""
+    """A finding. ``found``: its shortest form. ``todo``: what to do, where that differs from the catalogue's text for the check."""
 
     check: str
     subject: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Accelerators of other makers than NVIDIA on the PCI bus, and what amdgpu's sysfs files tell of AMD's. Nothing is run or written.
+"""Accelerators of other makers than NVIDIA on the PCI bus, with error counts and links of AMD's from amdgpu's sysfs files.
 
 Formats: Documentation/gpu/amdgpu/ras.rst (``ue: 0``, ``ce: 1`` in ras/BLOCK_err_count; ``0x01 : 0x1000 : R`` in ras/gpu_vram_bad_pages),
 drivers/gpu/drm/amd/include/kgd_pp_interface.h (gpu_metrics v1.7 and v1.8, Linux 6.14 and later: states of the xGMI links at offset 264).
@@ -57,8 +57,8 @@ def responds(host: Host, address: str) -> Optional[bool]:
 
 
 def error_counts(host: Host, path: str) -> Optional[Dict[str, Dict[str, int]]]:
-    """By block (umc, gfx, sdma, xgmi_wafl …) the errors since the driver was loaded: ``ue`` uncorrected, ``ce`` corrected, ``de`` deferred.
-    While a GPU resets, a file holds a sentence in place of counts: that block is left out."""
+    """Return errors since the driver was loaded by block (umc, gfx, xgmi_wafl …): ``ue`` uncorrected, ``ce`` corrected, ``de`` deferred.
+    While a GPU resets, a file contains a sentence in place of counts: that block is left out."""
     names = [name for name in host.listdir(path + "/ras") if name.endswith(COUNTS) and sysfs_values.is_name(name)][:BLOCKS]
     read = {name[:-len(COUNTS)]: dict(_COUNT.findall(attribute(host, "%s/ras/%s" % (path, name)) or "")) for name in names}
     found = {block: {kind: int(count) for kind, count in counts.items()} for block, counts in read.items() if "ue" in counts}
@@ -66,7 +66,7 @@ def error_counts(host: Host, path: str) -> Optional[Dict[str, Dict[str, int]]]:
 
 
 def bad_pages(host: Host, path: str) -> Optional[Dict[str, int]]:
-    """Pages of memory that were taken out of use (R), that wait for it (P), and that could not be taken out (F)."""
+    """Count pages of memory that were taken out of use (R), that wait for it (P), and that could not be taken out (F)."""
     text = host.read(path + "/ras/gpu_vram_bad_pages", PAGES)
     if text is None:
         return None
@@ -75,7 +75,7 @@ def bad_pages(host: Host, path: str) -> Optional[Dict[str, int]]:
 
 
 def xgmi_links(host: Host, path: str) -> Optional[Dict[str, int]]:
-    """How many xGMI links are up and how many are down; links that the GPU does not use are neither. None: an older or newer table."""
+    """Count the xGMI links that are up and down; links that the GPU does not use are neither. None: an older or newer table."""
     data = host.read_bytes("%s/%s" % (path, METRICS), METRICS_BYTES) or b""
     if len(data) < LINKS_AT + _STATES.size or tuple(data[2:4]) not in VERSIONS:
         return None

@@ -106,8 +106,8 @@ def is_hidden(host: Host, pci: str, container: bool) -> bool:
 
 
 def is_filtered(host: Host, path: str) -> bool:
-    """Whether a cgroup's device filter (DeviceAllow= of systemd, a job's) keeps this process from a device file whose permissions allow it:
-    the kernel asks the filter for access(2) too (devcgroup_inode_permission). In a captured tree a file without permissions stands for it."""
+    """Whether a cgroup's device filter (DeviceAllow= of systemd, a job's) denies a device file whose permissions allow it: the kernel asks
+    the filter for access(2) too (devcgroup_inode_permission). In a captured tree a file without permissions represents a denied one."""
     mode = host.mode(path)
     if mode is None or not host.live:
         return mode == 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The link and the module of InfiniBand ports, which ethtool does not tell: by mlxlink of MFT, or mstlink of mstflint, as root only.
+"""Link and module of InfiniBand ports, which ethtool does not read: by mlxlink of MFT, or mstlink of mstflint, as root only.
 
 Both read registers of the NIC and change nothing (no --pc, no --rx_fec…). Form: mlxlink --json, Mellanox/mstflint b9d9e844 (2026-05):
 ``{"result": {"output": {"Module Info": {"Temperature [C]": "47 [-10..80]", "Rx Power Current [dBm]": "1.2,1.1,… [-10..4]"}}}}``; an object
@@ -28,7 +28,7 @@ _WIDTH = re.compile(r"([0-9]{1,2})x\Z")
 
 
 def observe_infiniband(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
-    """Active InfiniBand ports of ConnectX, with the same keys as ports that ethtool tells about, and ``symbol_ber``."""
+    """Return active InfiniBand ports of ConnectX, with the keys of the ports that ethtool reads, and ``symbol_ber``."""
     tool = next((name for name in TOOLS if host.which(name) is not None), None)
     if tool is None or (host.live and host.user() != 0):
         return []
@@ -40,9 +40,9 @@ def observe_infiniband(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Di
         answer = host.run((tool, "-d", hca["name"], "-p", str(port["number"]), "-m", "-c", "--json"), SECONDS)
         if answer.rc == TIMED_OUT:
             break
-        told = link_of(answer.out[:OUTPUT]) if answer.ok else None
-        if told is not None:
-            found.append(dict(told, hca=hca["name"], port=port["number"], netdev=port.get("netdev")))
+        link = link_of(answer.out[:OUTPUT]) if answer.ok else None
+        if link is not None:
+            found.append(dict(link, hca=hca["name"], port=port["number"], netdev=port.get("netdev")))
     return found
 
 
@@ -53,7 +53,7 @@ def _asked(hca: Mapping[str, Any], port: Mapping[str, Any]) -> bool:
 
 
 def link_of(text: str) -> Optional[Dict[str, Any]]:
-    """The answer for one port; None for a text that is no such answer."""
+    """Parse the answer for one port; None for any other text."""
     output = mapping(mapping((json_object(text) or {}).get("result")).get("output"))
     link, counters = mapping(output.get("Operational Info")), mapping(output.get("Physical Counters and BER Info"))
     if not link:
@@ -61,7 +61,8 @@ def link_of(text: str) -> Optional[Dict[str, Any]]:
     width = _WIDTH.match(str(link.get("Width")))
     fec = token(str(link.get("FEC")))
     return {
-        "fec": fec if fec not in (None, "N/A", "None") else None, "autoneg": None, "max_gbps": None, "lanes": int(width.group(1)) if width else None,
+        "fec": fec if fec not in (None, "N/A", "None") else None, "lanes": int(width.group(1)) if width else None,
+        "autoneg": None, "max_gbps": None,
         "corrected_blocks": None, "uncorrectable_blocks": None, "pause_storms": None, "corrected_bits": None, "received_bytes": None,
         "carrier_downs": None, "symbol_ber": _ber(counters.get("Symbol BER")), "module": module_of(mapping(output.get("Module Info"))),
     }
@@ -74,7 +75,7 @@ def _ber(value: Any) -> Optional[float]:
 
 
 def module_of(fields: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
-    """None without a module. Its limits are those that the firmware names, of which it does not say whether they warn or alarm."""
+    """Return the module in ethtool's form; None without one. The firmware's limits count as warnings: it does not name their severity."""
     if not fields or fields.get("Identifier") in (None, "N/A"):
         return None
     values: List[Dict[str, Any]] = []
@@ -106,7 +107,7 @@ def _word(fields: Mapping[str, Any], name: str) -> Optional[str]:
 
 
 def _kind(text: str) -> Optional[str]:
-    """Type and technology; an active cable may be of either kind, which the technology tells."""
+    """Return the kind of cable by type and technology: an active cable may be copper or optical."""
     optics = "nm " in text or "laser" in text
     if "opper" in text and not optics:
         return "copper cable"
