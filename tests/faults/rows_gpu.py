@@ -172,16 +172,16 @@ def keys(hca: str, *values: str) -> Edit:
     return together(*(put(f"sys/class/infiniband/{hca}/ports/1/pkeys/{slot}", f"{value}\n") for slot, value in enumerate(values)))
 
 
-IB8 = [f"mlx5_{number}" for number in (0, 1, 2, 3, 4, 5, 9, 10)]
+IB = [f"mlx5_{number}" for number in range(8)]
 PORTS = (
     Fault("efa-p5", "drops", efa(1, rx_drops=48123), "port.efa", "warn", "rx_drops: 48123"),
     Fault("efa-p5", "peers that do not respond", efa(1, unresponsive_remote_events=14), "port.efa", "warn",
           "unresponsive_remote_events: 14"),
     Fault("efa-p5", "timeouts of one packet in 20", efa(1, retrans_timeout_events=977, tx_pkts=20000), "port.efa", "warn",
           "retrans_timeout_events: 977"),
-    Fault("ib8", "limited member on all ports", together(*(keys(hca, "0x7fff") for hca in IB8)), "port.pkey", "fail", "limited member"),
-    Fault("ib8", "limited member on one port", keys("mlx5_4", "0x7fff", "0x0003"), "port.pkey", "fail", "limited member"),
-    Fault("ib8", "another key than its peers", keys("mlx5_4", "0xffff", "0x8003"), "port.pkey", "warn", "0x8003"),
+    Fault("h100-ib", "limited member on all ports", together(*(keys(hca, "0x7fff") for hca in IB)), "port.pkey", "fail", "limited member"),
+    Fault("h100-ib", "limited member on one port", keys("mlx5_4", "0x7fff", "0x0003"), "port.pkey", "fail", "limited member"),
+    Fault("h100-ib", "another key than its peers", keys("mlx5_4", "0xffff", "0x8003"), "port.pkey", "warn", "0x8003"),
 )
 
 
@@ -219,7 +219,7 @@ def mlxlink(hca: str, **changed: object) -> Edit:
 
 
 def all_ports(one: Edit) -> Edit:
-    return together(*(mlxlink(hca) for hca in IB8[1:]), one)
+    return together(*(mlxlink(hca) for hca in IB[1:]), one)
 
 
 OPTICS = (
@@ -228,13 +228,13 @@ OPTICS = (
     Fault("h200-nvlink", "a lane receives nothing", module(4, dark=[5, 6, 7], rx_dark=[8]), "port.optics", "fail", "lane 8"),
     Fault("h200-nvlink", "dark lanes of a link whose number of lanes is unknown", module(4, dark=[5, 6, 7, 8], known=False), "port.optics",
           "unknown", "lane 5", 0),
-    Fault("ib8", "InfiniBand, too little light", all_ports(mlxlink("mlx5_0", **{"Rx Power Current [dBm]": "1.2,-9.5,0.9,1.0 [-7..6]"})),
+    Fault("h100-ib", "InfiniBand, too little light", all_ports(mlxlink("mlx5_0", **{"Rx Power Current [dBm]": "1.2,-9.5,0.9,1.0 [-7..6]"})),
           "port.optics", "warn", "rx power of lane 2 is -9.5"),
-    Fault("ib8", "InfiniBand, symbols lost", all_ports(mlxlink("mlx5_0", **{"Symbol BER": "3E-9"})), "port.ber", "warn", "3e-09"),
-    Fault("ib8", "InfiniBand, another FEC", all_ports(mlxlink("mlx5_0", FEC="No FEC")), "port.fec", "warn", "No FEC"),
-    Fault("ib8", "InfiniBand, no FEC on any port", together(*(mlxlink(hca, FEC="No FEC") for hca in IB8)), "port.fec", "warn",
+    Fault("h100-ib", "InfiniBand, symbols lost", all_ports(mlxlink("mlx5_0", **{"Symbol BER": "3E-9"})), "port.ber", "warn", "3e-09"),
+    Fault("h100-ib", "InfiniBand, another FEC", all_ports(mlxlink("mlx5_0", FEC="No FEC")), "port.fec", "warn", "No FEC"),
+    Fault("h100-ib", "InfiniBand, no FEC on any port", together(*(mlxlink(hca, FEC="No FEC") for hca in IB)), "port.fec", "warn",
           "too fast for a link without FEC"),
-    Fault("ib8", "InfiniBand, a copper cable", all_ports(mlxlink("mlx5_0", **{
+    Fault("h100-ib", "InfiniBand, a copper cable", all_ports(mlxlink("mlx5_0", **{
         "Cable Technology": "Copper cable, passive, unequalized", "Cable Type": "Passive copper cable"})), "port.cable", "warn", "copper"),
 )
 FAULTS = (*NVLINK, *DOMAIN, *HIDDEN, *ACCELERATORS, *PORTS, *OPTICS)
@@ -263,8 +263,8 @@ HEALTHY = (
     Healthy("h200-nvlink", "a display adapter of AMD", other("0x1002", "0x1638", "amdgpu", "0x030000"), QUIET),
     Healthy("efa-p5", "the base tree", nothing, QUIET),
     Healthy("efa-p5", "a busy instance that sends many packets again", efa(0, retrans_timeout_events=900, tx_pkts=40_000_000_000), QUIET),
-    Healthy("ib8", "limited in the default partition, full in the tenant's", together(
-        *(keys(hca, "0x7fff", "0x8001") for hca in IB8)), QUIET),
-    Healthy("ib8", "mlxlink answers of healthy ports", together(*(mlxlink(hca) for hca in IB8)), (
+    Healthy("h100-ib", "limited in the default partition, full in the tenant's", together(
+        *(keys(hca, "0x7fff", "0x8001") for hca in IB)), QUIET),
+    Healthy("h100-ib", "mlxlink answers of healthy ports", together(*(mlxlink(hca) for hca in IB)), (
         *QUIET, "port.fec", "port.cable", "port.ber")),
 )

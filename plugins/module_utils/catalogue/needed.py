@@ -7,6 +7,5 @@ column "needed" of docs/reference/checks.md comes from here. Source: choice, 202
 """
 
 NEEDED = frozenset((
-    "accelerator.judged", "erdma.port", "gpu.answers", "hca.device", "port.link_layer", "port.phys_state", "port.rate", "port.state",
-    "port.width",
+    "accelerator.judged", "erdma.port", "gpu.answers", "port.link_layer", "port.phys_state", "port.rate", "port.state",
 ))

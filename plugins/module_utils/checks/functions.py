@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Mapping
 
 from ..formats.outside import mapping, rows
 from ..formats.text import grouped
-from ..rules.comparisons import Inspection, VerdictSubject, verdict
+from ..rules.comparisons import Inspection, VerdictSubject, unreadable, verdict
 from ..types import Verdict
 from .peers import PEERS, SHARE
 from .rails import near_classes
@@ -17,14 +17,16 @@ KINDS = {"gpu": "GPU", "hca": "HCA"}
 
 def judge_functions(seen: Inspection) -> List[Verdict]:
     """``hca.device``: each function that can do RDMA has an RDMA device; nothing is said of a node without any such function."""
-    found = mapping(seen.facts.get("pci")).get("rdma_functions")
-    if found is None:
+    section = mapping(seen.facts.get("pci"))
+    found, where = section.get("rdma_functions"), VerdictSubject(seen.node, None, None, "RDMA devices")
+    if "rdma_functions" not in section:  # facts that an older version kept
         return []
+    if found is None:
+        return [unreadable("hca.device", where, "an RDMA device", "the list of PCI functions")]
     bad = [item for item in (_function(seen, row) for row in rows(found) if not row.get("exempt")) if item is not None]
-    if bad or not seen.facts.get("hcas"):
+    if bad or not any(hca.get("pci_address") for hca in rows(seen.facts.get("hcas"))):
         return bad
-    return [verdict("hca.device", VerdictSubject(seen.node, None, None, "RDMA devices"), "pass", "an RDMA device", None,
-                    "each PCI function that can do RDMA has an RDMA device")]
+    return [verdict("hca.device", where, "pass", "an RDMA device", None, "each PCI function that can do RDMA has an RDMA device")]
 
 
 def _function(seen: Inspection, row: Mapping[str, Any]) -> Any:

@@ -42,9 +42,15 @@ class Function(NamedTuple):
     driver: Optional[str]
 
 
-def observe_rdma_functions(host: Host, identity: Identity) -> List[Dict[str, Any]]:
-    """Each function that can do RDMA and has no RDMA device. ``exempt``: why it needs none, or None."""
-    functions = [function for function in (_function(host, address) for address in pci_functions(host)) if function is not None]
+def observe_rdma_functions(host: Host, identity: Identity) -> Optional[List[Dict[str, Any]]]:
+    """Each function that can do RDMA and has no RDMA device. ``exempt``: why it needs none, or None.
+
+    None where the PCI bus does not list the functions of the RDMA devices: then nothing is known about the others either.
+    """
+    addresses = pci_functions(host)
+    if any(place.pci is not None and place.pci not in addresses for place in places(host)):
+        return None
+    functions = [function for function in (_function(host, address) for address in addresses) if function is not None]
     having = {place.pci for place in places(host)} | set(identity.switch_functions)
     drivers = {function.driver for function in functions if function.pci in having and function.driver is not None}
     models = {function.model for function in functions if function.pci in having}

@@ -72,11 +72,11 @@ def test_every_guess_is_marked() -> None:
 
 
 MODES = """Settings for ens10np0:
-	Supported ports: [ FIBRE ]
-	Supported link modes:   100000baseCR4/Full
-	                        %sbaseCR8/Full
-	Advertised link modes:  800000baseCR8/Full
-	Speed: 100000Mb/s
+\tSupported ports: [ FIBRE ]
+\tSupported link modes:   100000baseCR4/Full
+\t                        %sbaseCR8/Full
+\tAdvertised link modes:  800000baseCR8/Full
+\tSpeed: 100000Mb/s
 """
 
 
