@@ -5,7 +5,7 @@ A NIC or port may be down by design: unused, the machine's own network, in the m
 needs evidence that the part carries jobs (``_carries_jobs``), and what warns of a missing cable needs evidence that there was one.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ..catalogue.health import BY_CHECK, FLAP_HOURS, FLAPS, QUIET_HOURS
 from ..catalogue.kernel_log import BY_EVENT, ENDS, OF_RAILS
@@ -66,9 +66,7 @@ def _signs_of(node: Node, event: Event, events: Sequence[Event]) -> List[Sign]:
         status = "warn" if _was_plugged(node, event, events) and end is None else ""
     elif name == "nic_waits" and end is None:  # a DPU's NIC waits at each boot for the DPU
         status = "pass" if device in node.hcas and event["last"] < QUIET_HOURS * HOUR else "warn"
-    elif name in OF_RAILS and status == "fail" and not _carries_jobs(node, event):
-        status = "warn"
-    elif name == "nic_probe" and device in node.hcas:
+    elif (name in OF_RAILS and status == "fail" and not _carries_jobs(node, event)) or (name == "nic_probe" and device in node.hcas):
         status = "warn"
     elif name == "slot_lost" and end is not None and device not in node.watched:
         status = ""  # a disk was changed
