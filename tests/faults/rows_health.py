@@ -172,7 +172,7 @@ FAULTS = (
         TREE,
         "the IOMMU refused a NIC",
         said(f"DMAR: [DMA Write NO_PASID] Request device [{NIC[5:]}] fault addr 0xfe000000"),
-        "pci.iommu",
+        "pci.dma",
         "warn",
         "refused",
     ),

@@ -46,7 +46,7 @@ CHECKS: Tuple[HealthCheck, ...] = (
     HealthCheck("gpu.jobless", "GPUs", "no process of a login holds a GPU of a scheduler's node", "ask its owner, or end it", MINOR),
     HealthCheck("gpu.mig", "GPUs", "MIG is as on its like, and no change waits", "nvidia-smi -mig, then reset the GPU", MINOR),
     HealthCheck("pci.aer", "PCIe", "no uncorrected PCIe error of GPUs, HCAs and bridges above them", "reseat card, riser, cable"),
-    HealthCheck("pci.iommu", "PCIe", "the IOMMU refused no access of GPUs and HCAs", "update its driver; iommu=pt where DMA need not be "
+    HealthCheck("pci.dma", "PCIe", "the IOMMU refused no access of GPUs and HCAs", "update its driver; iommu=pt where DMA need not be "
                 "translated", MINOR),
     HealthCheck("hca.health", "HCAs", "no NIC's firmware failed since boot, none stopped sending", "update its firmware, reset it"),
     HealthCheck("port.flaps", "ports", "links stay up", "clean or replace cable and transceiver, inspect the switch's port"),

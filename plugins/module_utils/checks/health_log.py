@@ -18,9 +18,9 @@ Event = Mapping[str, Any]
 APPLY_SECONDS = 600.0  # before a restore point's last change: our own apply may have moved links
 TEXT_ONLY = "the kernel's log is readable only as text, in which any program can write lines"
 # What the log alone can pass; of PCIe, memory and the like counters must have been read too.
-FROM_LOG = ("gpu.xid", "gpu.sxid", "gpu.peermem", "pci.iommu", "hca.health", "port.flaps", "node.machine_check", "node.oom", "node.hung",
+FROM_LOG = ("gpu.xid", "gpu.sxid", "gpu.peermem", "pci.dma", "hca.health", "port.flaps", "node.machine_check", "node.oom", "node.hung",
             "node.oops", "node.disk")
-OF_FUNCTIONS = ("pci.aer", "pci.iommu", "hca.health", "port.optics")  # checks of GPUs, HCAs and the bridges above them
+OF_FUNCTIONS = ("pci.aer", "pci.dma", "hca.health", "port.optics")  # checks of GPUs, HCAs and the bridges above them
 ANYWHERE = OF_RAILS + ("slot_lost", "dpc", "nic_waits")  # events of functions that may have vanished from the facts by that very fault
 
 
@@ -33,7 +33,7 @@ def log_signs(node: Node) -> Tuple[List[Sign], List[str]]:
     known = [event for event in log["events"] if event.get("listed") or event["device"] in node.expected]
     signs = [sign for event in known for sign in _signs_of(node, event, known)] + _flap_signs(node, known)
     signs += [_stranger(node, event) for event in log["events"] if event not in known and (
-        BY_EVENT[event["event"]].status in ("fail", "warn") or event["event"] == "xid") and BY_EVENT[event["event"]].check != "pci.iommu"]
+        BY_EVENT[event["event"]].status in ("fail", "warn") or event["event"] == "xid") and BY_EVENT[event["event"]].check != "pci.dma"]
     if log["source"] not in TRUSTED:
         signs = [sign._replace(status="unknown", text="%s: %s" % (TEXT_ONLY, sign.text)) for sign in signs]
         signs.append(Sign("node.kernel_log", "kernel log", None, "unknown", log["source"], "%s: make /dev/kmsg or the journal readable"
