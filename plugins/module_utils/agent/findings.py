@@ -2,7 +2,8 @@
 """What an agent found, until it is cured or somebody says that it is known. Pure.
 
 A finding is a check and a part (its serial number, where it has one). It is cured when the check passes and has not failed for ``CALM``
-seconds, and not while the check is unknown for that part; one that a reboot would only hide (``STAYS``) needs a word, or a part with another serial number.
+seconds, and not while the check is unknown for that part; one that a reboot would only hide (``STAYS``) needs a word, or a part with
+another serial number.
 """
 
 import zlib

@@ -54,7 +54,7 @@ CHECKS: Tuple[HealthCheck, ...] = (
                 "diagnostics, then return it"),
     HealthCheck("accelerator.xgmi", "accelerators", "all xGMI links are up", "reset all GPUs of the node together; else return it", MINOR),
     HealthCheck("pci.aer", "PCIe", "no uncorrected PCIe error of GPUs, HCAs and bridges above them", "reseat card, riser, cable"),
-    HealthCheck("pci.iommu", "PCIe", "the IOMMU refused no access of GPUs and HCAs", "update its driver; iommu=pt where DMA need not be "
+    HealthCheck("pci.dma", "PCIe", "the IOMMU refused no access of GPUs and HCAs", "update its driver; iommu=pt where DMA need not be "
                 "translated", MINOR),
     HealthCheck("hca.health", "HCAs", "no NIC's firmware failed since boot, none stopped sending", "update its firmware, reset it"),
     HealthCheck("port.flaps", "ports", "links stay up", "clean or replace cable and transceiver, inspect the switch's port"),

@@ -13,7 +13,7 @@ from typing import Dict, NamedTuple, Pattern, Tuple
 _PCI = r"(?P<device>[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
 _GPU = r"(?P<device>(?:[0-9a-fA-F]{4,8}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)"
 _MLX5 = r"mlx5_core " + _PCI + r": (?:[a-z0-9_]{1,60}:[0-9]{1,6}:\(pid [0-9]{1,10}\): )?"
-_NETDEV = r"(?:mlx5_core|mlx4_en|bnxt_en|ionic|ice|efa) " + _PCI + r":? [A-Za-z0-9_.@-]{1,16}(?: \(uninitialized\))?: "
+_NETDEV = r"(?:mlx5_core|mlx4_en|bnxt_en|ionic|ice|i40e|efa) " + _PCI + r":? [A-Za-z0-9_.@-]{1,16}(?: \(uninitialized\))?: "
 _AER = r"[A-Za-z0-9_-]{1,40} " + _PCI + r": (?:AER: )?PCIe Bus Error: severity="
 _BRIDGE = r"(?:pcieport|pciehp|dpc) " + _PCI + r"(?::pcie[0-9]{3})?: "
 _AMD = r"amdgpu " + _PCI + r": (?:amdgpu: )?"
@@ -103,13 +103,13 @@ RULES: Tuple[LogRule, ...] = (
           "hotplug/pciehp_ctrl.c, Linux 4.19 and newer: not after a request to power off", "the card below left the bus", "", "warn"),
     _rule("slot_back", "pci.aer", "", "Slot(", _BRIDGE + r"(?:pciehp: )?Slot\([^()]{1,30}\): (?:Link Up|Card present)",
           "hotplug/pciehp_ctrl.c, Linux 4.19 and newer", "it is back"),
-    _rule("dmar", "pci.iommu", "warn", "Request device [",
+    _rule("dmar", "pci.dma", "warn", "Request device [",
           r"DMAR: \[(?:DMA (?:Read|Write)|INTR-REMAP)(?: NO_PASID)?\] Request device \[" + _GPU
           + r"\]", "intel/dmar.c, Linux", "the IOMMU refused an access of the device"),
-    _rule("amd_vi", "pci.iommu", "warn", "AMD-Vi: Event logged [",
+    _rule("amd_vi", "pci.dma", "warn", "AMD-Vi: Event logged [",
           r"[A-Za-z0-9_-]{1,40} " + _PCI + r": AMD-Vi: Event logged \[IO_PAGE_FAULT ",
           "amd/iommu.c, Linux", "the IOMMU refused an access of the device"),
-    _rule("amd_vi", "pci.iommu", "warn", "AMD-Vi: Event logged [", r"AMD-Vi: Event logged \[IO_PAGE_FAULT device=" + _GPU + " ",
+    _rule("amd_vi", "pci.dma", "warn", "AMD-Vi: Event logged [", r"AMD-Vi: Event logged \[IO_PAGE_FAULT device=" + _GPU + " ",
           "amd/iommu.c, Linux: a device without a driver"),
     # NICs.
     _rule("nic_dead", "hca.health", "fail", "unrecoverable hardware error",
@@ -160,7 +160,7 @@ RULES: Tuple[LogRule, ...] = (
           "the NIC did not send for seconds", "update driver and firmware of the NIC; inspect the PCIe link"),
     _rule("tx_timeout", "hca.health", "warn", "NETDEV WATCHDOG",
           r"NETDEV WATCHDOG: (?P<device>[A-Za-z0-9_.@-]{1,15}) \((?:mlx5_core|mlx4_core"
-          r"|mlx4_en|bnxt_en|ionic|ice|efa)\): transmit queue ", "net/sched/sch_generic.c, Linux up to 6.4, and stable kernels after it"),
+          r"|mlx4_en|bnxt_en|ionic|ice|i40e|efa)\): transmit queue ", "net/sched/sch_generic.c, Linux up to 6.4"),
     _rule("tx_timeout", "hca.health", "warn", "TX timeout detected", _NETDEV + "TX timeout detected", "mlx5/core/en_main.c, bnxt.c, Linux"),
     _rule("rx_timeout", "hca.health", "warn", "RX timeout on channel",
           _NETDEV + "RX timeout on channel: ", "mlx5/core/en/reporter_rx.c, Linux 5.4 and newer", "the NIC did not receive for seconds",
@@ -203,8 +203,8 @@ RULES: Tuple[LogRule, ...] = (
           " )?stalls on CPUs/tasks)", "kernel/rcu/tree_stall.h, Linux", "a CPU was stuck in the kernel",
           "update kernel and drivers; the stack below that line says where"),
     _rule("oops", "node.oops", "warn", "[#",
-          r"(?:Oops: [0-9a-f]{4} \[#[0-9]{1,6}\] |(?:Oops: Oops|(?:Oops: )?(?:general protection fault|invalid opcode|divide error|stack"
-          r" segment)(?:, [^\[]{1,160})?): [0-9a-f]{4} \[#[0-9]{1,6}\]|Internal error: [^\[]{4,80}\[#[0-9]{1,6}\])",
+          r"(?:Oops: [0-9a-f]{4} \[#[0-9]{1,6}\] [A-Z]|(?:Oops: Oops|(?:Oops: )?(?:general protection fault|invalid opcode|divide error|"
+          r"stack segment)(?:, [^\[]{1,160})?): [0-9a-f]{4} \[#[0-9]{1,6}\]|Internal error: [^\[]{4,80}\[#[0-9]{1,6}\])",
           "x86/kernel/dumpstack.c and arm64/kernel/traps.c, Linux", "the kernel met a fault of its own"),
     _rule("oops", "node.oops", "warn", "kernel BUG at ", "kernel BUG at [^ ]{1,200}:[0-9]{1,6}!", "lib/bug.c, Linux"),
     # Disks and file systems.

@@ -23,7 +23,7 @@ ACTIONS: Dict[str, Tuple[str, str]] = {
     SUPPORT: ("warn", "ask NVIDIA if it comes again"),
     UPDATE: ("warn", "update driver and firmware"),
     NONE: ("warn", "NVIDIA's catalogue names no action"),
-    CHECK_UVM: ("fail", "it follows another error: do what that one asks for; where it stands alone, reset the GPU if nvidia_uvm is in use"),
+    CHECK_UVM: ("fail", "it follows another error: do what that one asks for; alone, reset the GPU if nvidia_uvm is in use"),
     RESTART_VM: ("fail", "drain the node and restart the VM that owns the GPU; without a VM reboot the node"),
     FATAL: ("fail", "NVIDIA's catalogue has no action for it yet; drain the node and reboot it; where it comes again, return the GPU"),
     RESET: ("fail", GPU_RESET),

@@ -191,7 +191,7 @@ def _bit_errors(node: Node, place: Tuple[Any, Any]) -> Optional[int]:
 
 
 def bit_signs(node: Node) -> List[Sign]:
-    """Judge what a total can prove: over a day at least, as a NIC may keep its counters over a reboot. At its ceiling it proves no health."""
+    """Judge what a total can prove: over a day at least, as a NIC may keep its counters over a reboot. A full one proves no health."""
     found, days = [], max(node.hours, 24) / 24.0
     for place, link in node.links.items():
         counters, bits = link.get("counters") or {}, (link.get("rate_gbps") or 0) * 1e9 * days * 24 * HOUR

@@ -5,7 +5,7 @@ A NIC or port may be down by design: unused, the machine's own network, in the m
 needs evidence that the part carries jobs (``_carries_jobs``), and what warns of a missing cable needs evidence that there was one.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from ..catalogue.health import BY_CHECK, FLAP_HOURS, FLAPS, QUIET_HOURS
 from ..catalogue.kernel_log import BY_EVENT, ENDS, OF_RAILS
@@ -18,9 +18,9 @@ Event = Mapping[str, Any]
 APPLY_SECONDS = 600.0  # before a restore point's last change: our own apply may have moved links
 TEXT_ONLY = "the kernel's log is readable only as text, in which any program can write lines"
 # What the log alone can pass; of PCIe, memory and the like counters must have been read too.
-FROM_LOG = ("gpu.xid", "gpu.sxid", "gpu.peermem", "pci.iommu", "hca.health", "port.flaps", "node.machine_check", "node.oom", "node.hung",
+FROM_LOG = ("gpu.xid", "gpu.sxid", "gpu.peermem", "pci.dma", "hca.health", "port.flaps", "node.machine_check", "node.oom", "node.hung",
             "node.oops", "node.disk")
-OF_FUNCTIONS = ("pci.aer", "pci.iommu", "hca.health", "port.optics")  # checks of GPUs, HCAs and the bridges above them
+OF_FUNCTIONS = ("pci.aer", "pci.dma", "hca.health", "port.optics")  # checks of GPUs, HCAs and the bridges above them
 ANYWHERE = OF_RAILS + ("slot_lost", "dpc", "nic_waits")  # events of functions that may have vanished from the facts by that very fault
 
 
@@ -33,7 +33,7 @@ def log_signs(node: Node) -> Tuple[List[Sign], List[str]]:
     known = [event for event in log["events"] if event.get("listed") or event["device"] in node.expected]
     signs = [sign for event in known for sign in _signs_of(node, event, known)] + _flap_signs(node, known)
     signs += [_stranger(node, event) for event in log["events"] if event not in known and (
-        BY_EVENT[event["event"]].status in ("fail", "warn") or event["event"] == "xid") and BY_EVENT[event["event"]].check != "pci.iommu"]
+        BY_EVENT[event["event"]].status in ("fail", "warn") or event["event"] == "xid") and BY_EVENT[event["event"]].check != "pci.dma"]
     if log["source"] not in TRUSTED:
         signs = [sign._replace(status="unknown", text="%s: %s" % (TEXT_ONLY, sign.text)) for sign in signs]
         signs.append(Sign("node.kernel_log", "kernel log", None, "unknown", log["source"], "%s: make /dev/kmsg or the journal readable"
@@ -66,9 +66,7 @@ def _signs_of(node: Node, event: Event, events: Sequence[Event]) -> List[Sign]:
         status = "warn" if _was_plugged(node, event, events) and end is None else ""
     elif name == "nic_waits" and end is None:  # a DPU's NIC waits at each boot for the DPU
         status = "pass" if device in node.hcas and event["last"] < QUIET_HOURS * HOUR else "warn"
-    elif name in OF_RAILS and status == "fail" and not _carries_jobs(node, event):
-        status = "warn"
-    elif name == "nic_probe" and device in node.hcas:
+    elif (name in OF_RAILS and status == "fail" and not _carries_jobs(node, event)) or (name == "nic_probe" and device in node.hcas):
         status = "warn"
     elif name == "slot_lost" and end is not None and device not in node.watched:
         status = ""  # a disk was changed
