@@ -231,16 +231,18 @@ def _port(host: Host, place: Place, number: int, macs: Mapping[str, str], active
     }
 
 
-PKEYS = 128  # slots of a port's table that are read; keys of the subnet manager fill it from slot 0 on
-UNUSED_KEY = "0x0000"
+UNUSED_KEY, UNUSED_SLOTS = "0x0000", 8  # so many unused slots in a row end a table: each read is a question to the firmware
 
 
 def partition_keys(host: Host, port: str) -> Optional[List[str]]:
-    """The partition keys of a port in the order of their slots, 0xffff for a full member of the default partition (bit 15: full member).
-    None when no slot can be read."""
-    keys = [sysfs_values.hex_text(attribute(host, "%s/pkeys/%d" % (port, index))) for index in _numbers(host, port + "/pkeys")[:PKEYS]]
-    known = [key for key in keys if key is not None and len(key) == len(UNUSED_KEY)]
-    return [key for key in known if key != UNUSED_KEY] if known else None
+    """Return the partition keys of a port in the order of their slots; bit 15 of a key: full member. None when slot 0 cannot be read."""
+    keys: List[str] = []
+    for index in _numbers(host, port + "/pkeys"):
+        key = sysfs_values.hex_text(attribute(host, "%s/pkeys/%d" % (port, index)))
+        if key is None or len(key) != len(UNUSED_KEY) or keys[-UNUSED_SLOTS:] == [UNUSED_KEY] * UNUSED_SLOTS:
+            break
+        keys.append(key)
+    return [key for key in keys if key != UNUSED_KEY] if keys else None
 
 
 # active_mtu, the one port attribute that sysfs lacks: from ``ibv_devinfo -v`` or its recording.

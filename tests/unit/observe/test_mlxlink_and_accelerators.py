@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_health
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.hca import partition_keys
 from node_trees import NODES
 from profile_trees import Tree
+from railwright.cli.check import of_tree, report
 
 PATH = f"/sys/bus/pci/devices/{ADDRESSES[0]}"
 
@@ -154,6 +158,9 @@ def test_partition_keys_are_those_of_used_slots(tmp_path: Path) -> None:
         tree.put(f"{port}/pkeys/{slot}", text)
     assert partition_keys(tree.host, port) == ["0x7fff", "0x8001"]
     assert partition_keys(tree.host, port + "/absent") is None
+    for slot in range(128):
+        tree.put(f"{port}/pkeys/{slot}", {0: "0xffff\n", 5: "0x8001\n", 120: "0x8002\n"}.get(slot, "0x0000\n"))
+    assert partition_keys(tree.host, port) == ["0xffff", "0x8001"], "a table ends with eight unused slots"
 
 
 def test_a_device_file_is_filtered_only_if_its_permissions_would_allow_it(tmp_path: Path) -> None:
@@ -180,6 +187,42 @@ def test_permissions_are_no_filter(
     monkeypatch.setattr(os, "geteuid", lambda: user)
     monkeypatch.setattr(os, "access", lambda _path, _mode: opens)
     assert is_filtered(Host(), str(place)) is filtered
+
+
+FILTERS = Path("/sys/fs/cgroup/devices")
+IN_A_FILTER = """
+import os, sys
+from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_health import is_filtered
+open(sys.argv[1], "w").write(str(os.getpid()))
+print(is_filtered(Host(), sys.argv[2]), is_filtered(Host(), "/dev/null"))
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not os.access(FILTERS, os.W_OK), reason="needs root and the devices controller of cgroup v1")
+def test_the_kernels_own_device_filter_is_seen_without_opening_the_device(tmp_path: Path) -> None:
+    """A real filter, with a character device in the place of a GPU's: permissions allow it, and root is refused all the same."""
+    device, group = tmp_path / "nvidia0", FILTERS / f"railwright-test-{os.getpid()}"
+    os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 11))
+    device.chmod(0o666)
+    group.mkdir()
+    try:
+        (group / "devices.deny").write_text("c 1:11 rwm")
+        command = [sys.executable, "-c", IN_A_FILTER, str(group / "cgroup.procs"), str(device)]
+        paths = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60, env=paths)
+    finally:
+        group.rmdir()
+    assert ran.stdout.split() == ["True", "False"]
+    assert not is_filtered(Host(), str(device)), "outside of the filter it is an ordinary device"
+
+
+def test_the_overview_names_what_is_not_judged() -> None:
+    found = report(*of_tree(NODES / "mi300x8"))
+    [node] = found["nodes"].values()
+    assert node["overview"]["GPUs"] == "8 AMD MI300X (amdgpu 6.10.5): not judged"
+    assert node["overview"]["PCIe"] == "accelerators 8 32 GT/s x16"
+    assert found["summary"]["exit_code"] == 4, "not judged is no pass"
 
 
 def test_every_tree_with_accelerators_names_them() -> None:
