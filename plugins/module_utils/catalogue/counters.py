@@ -113,3 +113,25 @@ def of_interface(name: str) -> str:
     """Return our name of an interface's counter; an unknown one keeps its own."""
     matches = ((form.fullmatch(name), ours) for form, ours in _INTERFACE)
     return next((match.expand(ours) for match, ours in matches if match is not None), name)
+
+
+class EfaCounter(NamedTuple):
+    """``a_day``: what a day may have before it warns; ``share``: of which other counter it must also be a part, and how large a part."""
+
+    name: str
+    a_day: int
+    meaning: str
+    share: Optional[Tuple[str, float]] = None
+
+
+# Names: drivers/infiniband/hw/efa/efa_verbs.c, amzn/amzn-drivers 64788ef7 (2026-05); meanings: AWS, "Monitor an Elastic Fabric Adapter".
+# AWS publishes no limits. Ours (2026-11): 10 a day of what ends or delays a job, which is infiniband-diags' limit for recoveries; of what
+# congestion brings along as well, one packet in 10^5 too: a busy and healthy instance counts thousands of timeouts without a loss.
+EFA_COUNTERS = (
+    EfaCounter("rx_drops", 1000, "packets received and dropped", ("rx_pkts", 1e-5)),
+    EfaCounter("retrans_timeout_events", 100, "timeouts after which traffic took another path", ("tx_pkts", 1e-5)),
+    EfaCounter("unresponsive_remote_events", 10, "times that a peer did not respond"),
+    EfaCounter("impaired_remote_conn_events", 10, "times that a connection to a peer was impaired"),
+    EfaCounter("rdma_read_wr_err", 10, "RDMA reads that failed"),
+    EfaCounter("rdma_write_wr_err", 10, "RDMA writes that failed"),
+)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Verdicts on the partitions of InfiniBand ports and on the counters of EFA. Pure."""
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
+from ..catalogue.counters import EFA_COUNTERS, EfaCounter
 from ..formats.outside import rows
 from ..formats.text import first_of, grouped
 from .signs import Sign, majority
@@ -54,28 +55,6 @@ def _partitions(port: Mapping[str, Any]) -> Tuple[str, ...]:
 
 def _sign(check: str, hca: Mapping[str, Any], port: Mapping[str, Any], status: str, found: str, text: str) -> Sign:
     return Sign(check, "%s port %s" % (hca.get("name"), port.get("number")), hca.get("name"), status, found, text)
-
-
-class EfaCounter(NamedTuple):
-    """``a_day``: what a day may have before it warns; ``share``: of which other counter it must also be a part, and how large a part."""
-
-    name: str
-    a_day: int
-    meaning: str
-    share: Optional[Tuple[str, float]] = None
-
-
-# Names: drivers/infiniband/hw/efa/efa_verbs.c, amzn/amzn-drivers 64788ef7 (2026-05); meanings: AWS, "Monitor an Elastic Fabric Adapter".
-# AWS publishes no limits. Ours (2026-11): 10 a day of what ends or delays a job, which is infiniband-diags' limit for recoveries; of what
-# congestion brings along as well, one packet in 10^5 too: a busy and healthy instance counts thousands of timeouts without a loss.
-EFA_COUNTERS = (
-    EfaCounter("rx_drops", 1000, "packets received and dropped", ("rx_pkts", 1e-5)),
-    EfaCounter("retrans_timeout_events", 100, "timeouts after which traffic took another path", ("tx_pkts", 1e-5)),
-    EfaCounter("unresponsive_remote_events", 10, "times that a peer did not respond"),
-    EfaCounter("impaired_remote_conn_events", 10, "times that a connection to a peer was impaired"),
-    EfaCounter("rdma_read_wr_err", 10, "RDMA reads that failed"),
-    EfaCounter("rdma_write_wr_err", 10, "RDMA writes that failed"),
-)
 
 
 def efa_signs(facts: Mapping[str, Any], hours: int) -> List[Sign]:
