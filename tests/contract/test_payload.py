@@ -68,4 +68,4 @@ def test_a_look_does_not_bring_the_plan(name: str) -> None:
 def test_size(name: str) -> None:
     """Bytes of one module as they are sent to every node in every run: each file deflated, the whole in base64 (AnsiballZ)."""
     sent = sum(len(zlib.compress(repo.text(file).encode())) for file in reached(name)) * 4 // 3
-    assert sent < 640_000
+    assert sent < 700_000

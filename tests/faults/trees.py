@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.faults.edits import off_the_bus
-from tests.fixtures import node_erdma, node_gpu, node_healthy, node_stacks
+from tests.fixtures import node_accelerators, node_erdma, node_gpu, node_healthy, node_stacks
 from tests.fixtures.node_pci import pci_link
 from tests.fixtures.node_text import dpkg_status
 from tests.fixtures.node_tree import Device, Port, Tree, roce_gids
@@ -78,6 +78,7 @@ def infiniband(tree: Tree, rail: int) -> None:
         (tree.root / f"{port}/gid_attrs/ndevs/{index}").unlink()
     tree.write(f"{port}/gids/0", f"fe80:0000:0000:0000:b8ce:f603:0000:30{rail:02x}\n")
     mac = f"00:00:10:49:fe:80:{'00:' * 6}b8:ce:f6:03:00:00:30:{rail:02x}"
+    tree.files(f"{port}/pkeys", (("0", "0xffff"), ("1", "0x0000")))
     tree.files(netdev, (("type", "32"), ("mtu", "4092"), ("address", mac)))
     tree.write(f"sys/bus/pci/devices/{NICS[rail]}/class", "0x020700\n")
 
@@ -233,6 +234,36 @@ def erdma(directory: Path) -> Path:
     return directory / "erdma2"
 
 
+def h200_nvlink(directory: Path) -> Path:
+    """The same with what the driver's tools say of NVLinks: all 18 of each GPU are up, the fabric manager has done its work."""
+    root = hgx(directory, H200)
+    tree = Opened(root)
+    node_gpu.loaded_driver(tree, node_stacks.NVIDIA, GPUS)
+    for address in GPUS:
+        place = root / f"proc/driver/nvidia/gpus/{address}/information"
+        place.write_text(place.read_text().replace("NVIDIA H100 80GB HBM3", "NVIDIA H200"))
+    node_gpu.nvlinks(tree, len(GPUS), 18)
+    text = (root / "cmd/nvidia-smi_-q_-x").read_text()
+    head, middle, tail = "\t\t<fabric>\n", "<state>N/A</state>\n\t\t\t<status>N/A</status>", "</fabric>"
+    assert text.count(head) == len(GPUS) and tail in text
+    for before, after in ((middle, "<state>Completed</state>\n\t\t\t<status>Success</status>"), ("<cliqueId>N/A<", "<cliqueId>0<"),
+                          ("<clusterUuid>N/A<", "<clusterUuid>00000000-0000-0000-0000-000000000000<")):
+        text = text.replace(before, after)
+    tree.write("cmd/nvidia-smi_-q_-x", text)
+    tree.write("cmd/nvidia-smi_--query-gpu=fabric.state,fabric.status_--format=csv,noheader", "Completed, Success\n" * len(GPUS))
+    return root
+
+
+def written(write: Callable[[Path], None], name: str) -> Callable[[Path], Path]:
+    """A node of tests/fixtures as it is."""
+
+    def base(directory: Path) -> Path:
+        write(directory)
+        return directory / name
+
+    return base
+
+
 TREES: dict[str, Callable[[Path], Path]] = {
     "h200-roce": partial(hgx, board=H200),
     "h100-ib": partial(hgx, board=H100, layer="InfiniBand"),
@@ -245,4 +276,7 @@ TREES: dict[str, Callable[[Path], Path]] = {
     "vm": vm,
     "bond": bond,
     "erdma": erdma,
+    "h200-nvlink": h200_nvlink,
+    "mi300x8": written(node_accelerators.mi300x8, "mi300x8"),
+    "efa-p5": written(node_accelerators.efa_p5, "efa-p5"),
 }

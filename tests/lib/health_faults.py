@@ -12,11 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.fixtures.node_accelerators import ADDRESSES, DOWN, UP, gpu_metrics
 from tests.fixtures.node_tree import kmsg
 
+import health_lines
+from health_lines import BRIDGE, GPU, NIC
 from profile_trees import Tree
 
-GPU, NIC, BRIDGE = "0000:27:00.0", "0000:18:00.0", "0000:16:01.0"  # of ib8
 PORT = "ens10np0"  # of doca8
 UP_SECONDS = 86400.0
 XID = "NVRM: Xid (PCI:0000:27:00): "
@@ -178,6 +180,22 @@ def port_counter(name: str, value: int) -> Callable[[Tree], None]:
     return put(f"/sys/class/infiniband/mlx5_0/ports/1/counters/{name}", f"{value}\n")
 
 
+PKEY = "/sys/class/infiniband/%s/ports/1/pkeys/0"
+
+
+def amd(name: str, content: bytes) -> Callable[[Tree], None]:
+    """A file of the second of eight MI300X."""
+    return lambda tree: tree.put(f"/sys/bus/pci/devices/{ADDRESSES[1]}/{name}", content)
+
+
+def without_driver(tree: Tree) -> None:
+    (tree.root / "sys/bus/pci/devices" / ADDRESSES[1] / "driver").unlink()
+
+
+def efa(name: str, count: int) -> Callable[[Tree], None]:
+    return put(f"/sys/class/infiniband/rdmap1s0/ports/1/hw_counters/{name}", f"{count}\n")
+
+
 OLD = tag("gpu_recovery_action", "None", "N/A")  # a driver that does not tell
 
 
@@ -222,6 +240,16 @@ FAULTS: tuple[Fault, ...] = (
     xid(145, "RLW_SRC_TRACK Nonfatal XC1 i0 Link 12 (0x040988e2 0x00000008 0x00000000 0x00000000)", "warn", "RLW"),
     older(xid(149, "NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 0x00000000 0x00000000 0x00000000)", "fail", "NETIR")),
     older(xid(154, "GPU recovery action changed from 0x0 (None) to 0x4 (Drain and Reset)", "fail", "Drain and Reset")),
+    xid(106, "SMBPBI Test Message", "warn", "no action"),
+    older(xid(151, "pid=1234, name=python3, Key rotation Error", "fail", "restart the VM")),
+    xid(151, "Key rotation Error, and nothing asked now", "warn", "asks for no action now"),
+    older(xid(159, "pid=1234, name=python3, CHI Non-Data Error", "fail", "nvidia_uvm")),
+    xid(166, "NVLE error", "warn", "confidential computing"),
+    xid(170, "Secure error", "warn", "confidential computing"),
+    xid(173, "pid='<unknown>', name=<unknown>, C2C Fatal Link Failure", "fail", "between GPU and CPU"),
+    xid(174, "pid=1234, name=python3", "warn", "its process ended"),
+    older(xid(175, "pid=2024380, name=nvidia-smi, Memory subsystem error", "fail", "stopped the GSP")),
+    xid(176, "PCIe correctable errors", "warn", "corrected PCIe errors"),
     xid(9999, "a number to come", "warn", "does not know the number"),
     Fault("GPU lost, without an Xid", "gpu.xid", "fail", "Xid 79", log(f"NVRM: GPU {GPU}: GPU has fallen off the bus.")),
     Fault(
@@ -283,7 +311,7 @@ FAULTS: tuple[Fault, ...] = (
         "NVLinks down",
         "gpu.nvlink",
         "fail",
-        "16 NVLinks",
+        "16 of the board's 18 NVLinks",
         lambda tree: tree.put(
             "/cmd/nvidia-smi_nvlink_--status",
             (tree.root / "cmd/nvidia-smi_nvlink_--status")
@@ -310,6 +338,23 @@ FAULTS: tuple[Fault, ...] = (
         "bandwidth degraded",
         smi("<bandwidth>N/A</bandwidth>", "<bandwidth>Degraded</bandwidth>"),
     ),
+    Fault("a GPU in another NVLink clique", "gpu.domain", "fail", "clique 7", tag("cliqueId", "0", "7")),
+    Fault("the NVLink fabric without resources for a GPU", "gpu.domain", "fail", "Insufficient Resources", smi(
+        "<state>Completed</state>\n\t\t\t<status>Success</status>",
+        "<state>Completed</state>\n\t\t\t<status>Insufficient Resources</status>")),
+    Fault("an AMD GPU off the bus", "accelerator.answers", "fail", "fell off the bus", amd("config", b"\xff" * 64), "mi300x8"),
+    Fault("an AMD GPU without its driver", "accelerator.answers", "fail", "no driver", without_driver, "mi300x8"),
+    Fault("uncorrectable memory errors of an AMD GPU", "accelerator.ras", "fail", "umc 2", amd("ras/umc_err_count", b"ue: 2\nce: 9\n"),
+          "mi300x8"),
+    Fault("an AMD GPU's bad page in use", "accelerator.ras", "fail", "could not be taken", amd(
+        "ras/gpu_vram_bad_pages", b"0x00000001 : 0x00001000 : F\n"), "mi300x8"),
+    Fault("an xGMI link down", "accelerator.xgmi", "warn", "6 of 7", amd("gpu_metrics", gpu_metrics(0xFFFF, DOWN, *[UP] * 6)), "mi300x8"),
+    Fault("PCIe errors of an AMD GPU", "pci.aer", "fail", "fatal", amd("aer_dev_fatal", b"DLP 1\nTOTAL_ERR_FATAL 1\n"), "mi300x8"),
+    Fault("a limited member of its partition", "port.pkey", "fail", "limited member", put(PKEY % "mlx5_0", "0x7fff\n")),
+    Fault("a port in another partition than its peers", "port.pkey", "warn", "0x8001", put(PKEY % "mlx5_0", "0x8001\n")),
+    Fault("EFA peers that do not respond", "port.efa", "warn", "unresponsive_remote_events: 14", efa("unresponsive_remote_events", 14),
+          "efa-p5"),
+    Fault("packets that EFA dropped", "port.efa", "warn", "rx_drops: 48123", efa("rx_drops", 48123), "efa-p5"),
     Fault("MIG on one GPU only", "gpu.mig", "warn", "MIG is Enabled", tag("current_mig", "Disabled", "Enabled")),
     Fault(
         "AER, fatal",
@@ -397,6 +442,7 @@ FAULTS: tuple[Fault, ...] = (
         put(f"/cmd/ethtool_-S_{PORT}", "NIC statistics:\n     tx_pause_storm_warning_events: 7\n     tx_pause_storm_error_events: 2\n"),
         "doca8",
     ),
+    Fault("a link of InfiniBand that was down often", "port.flaps", "warn", "link_downed is 57", port_counter("link_downed", 57)),
     Fault("symbol errors beyond 1 in 10^12 bits", "port.ber", "warn", "60000 since boot", port_counter("symbol_error", 60000)),
     Fault("FEC blocks lost beyond 1 in 10^12 bits", "port.ber", "warn", "90000 since boot", fec_errors(90000), "doca8"),
     Fault("a link that often recovers", "port.ber", "warn", "link_error_recovery: 25", port_counter("link_error_recovery", 25)),
@@ -478,4 +524,5 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "clock not synchronised", "node.clock", "warn", "not synchronised", put("/cmd/timedatectl_show_-p_NTPSynchronized_--value", "no\n")
     ),
+    *(Fault(row.title, row.check, row.status, row.says, log(*row.lines)) for row in health_lines.FAULTS),
 )

@@ -2,40 +2,36 @@
 """What parts of a node count, by part: read each minute, and how far it grew. A part is known by its serial number.
 
 A port's counters are its HCA's and its interface's; of names that a driver does not have none is made. A counter that fell began anew
-(driver, reset): its new value is the growth.
+(driver, reset): its new value is the growth. One at its ceiling can grow no more, and what it counts is unknown until it is reset.
 """
 
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..catalogue.counters import COUNTERS, LINK_DOWNED, is_full
 from ..formats.sysfs_values import integer, is_name
 from ..host.host import Host
 from ..observe.devices import CLASS_INFINIBAND, CLASS_NET, attribute
 from ..observe.traffic_counters import hca_counters
 
 DOWNS = "downs"
-# infiniband-diags' own thresholds (ibqueryerrors, error_thresholds), here of an hour.
-ERRORS = {
-    "symbol_error": 10, "link_error_recovery": 10, "port_rcv_errors": 10, "local_link_integrity_errors": 10,
-    "excessive_buffer_overrun_errors": 10, "port_rcv_remote_physical_errors": 100, "port_xmit_constraint_errors": 100,
-}
-# Without a threshold: kept, so that somebody can ask when it began.
-KEPT = (
-    "port_xmit_discards", "out_of_buffer", "out_of_sequence", "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err",
-    "roce_adp_retrans", "np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "rx_icrc_encapsulated",
-)
-NAMES = ("link_downed",) + tuple(ERRORS) + KEPT
+NAMES = tuple(row.name for row in COUNTERS if row.kept)  # without a threshold too, so that somebody can ask when it began
+ERRORS = {row.name: row.an_hour for row in COUNTERS if row.an_hour is not None}
 GPU_KEPT = ("volatile_corrected", "volatile_uncorrected", "aggregate_uncorrected", "remapped_corrected", "remapped_uncorrected",
             "pcie_replays", "hw_thermal_us")
 PARTS = 64
 
 
 class Part(NamedTuple):
-    """``key``: ``port SERIAL``, ``gpu SERIAL``; ``name``: what it is called on this node now, as verdicts call it."""
+    """``key``: ``port SERIAL``, ``gpu SERIAL``; ``name``: what it is called on this node now, as verdicts call it.
+
+    ``full``: the files of counters that are at their ceiling; ``link_downed`` only if the downs of the part come from it.
+    """
 
     key: str
     name: str
     state: Optional[str]
     counters: Dict[str, int]
+    full: Sequence[str] = ()
 
 
 def observe_parts(host: Host, hcas: List[Mapping[str, Any]], health: Mapping[str, Any]) -> List[Part]:
@@ -54,13 +50,14 @@ def _ports(host: Host, hcas: List[Mapping[str, Any]], health: Mapping[str, Any])
             cable = modules.get((name, number))
             counted = hca_counters(host, name, number, NAMES)
             downs = integer(attribute(host, "%s/%s/carrier_down_count" % (CLASS_NET, netdev))) if is_name(netdev) else None
-            counters = {key: value for key, value in counted.items() if value is not None and key != "link_downed"}
-            down = downs if downs is not None else counted.get("link_downed")
+            counters = {key: value for key, value in counted.items() if value is not None and key != LINK_DOWNED}
+            down = downs if downs is not None else counted.get(LINK_DOWNED)
+            full = [key for key, value in counted.items() if is_full(key, value) and (key != LINK_DOWNED or downs is None)]
             if down is not None:
                 counters[DOWNS] = down
             state = (attribute(host, "%s/%s/ports/%d/state" % (CLASS_INFINIBAND, name, number)) or "").rpartition(": ")[2] or None
             yield Part("port %s%s" % (serial, " cable %s" % cable if cable else ""),
-                       "%s (%s)" % (name, netdev) if netdev else str(name), state, counters)
+                       "%s (%s)" % (name, netdev) if netdev else str(name), state, counters, full)
 
 
 def _gpus(health: Mapping[str, Any]) -> Iterator[Part]:

@@ -2,19 +2,22 @@
 """What an agent found, until it is cured or somebody says that it is known. Pure.
 
 A finding is a check and a part (its serial number, where it has one). It is cured when the check passes and has not failed for ``CALM``
-seconds; one that a reboot would only hide (``STAYS``) needs a word, or a part with another serial number.
+seconds, and not while the check is unknown for that part; one that a reboot would only hide (``STAYS``) needs a word, or a part with
+another serial number.
 """
 
 import zlib
 from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..catalogue.counters import LINK_DOWNED, full_text
 from ..catalogue.health import BY_CHECK, CHECKS, FLAP_HOURS
 from ..catalogue.needed import NEEDED
 from ..formats.program_output import one_line
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
 from .counters import DOWNS, Part, beyond
+from .counters import ERRORS as LIMITS
 from .history import HOUR, Moment, is_stamped, is_time
 
 CALM = 600.0
@@ -61,8 +64,10 @@ def flap_verdicts(node: str, parts: Sequence[Part], downs: Sequence[Mapping[str,
     for part in (part for part in parts if DOWNS in part.counters):
         recent = [row for row in downs if row.get("part") == part.key and moment.since(dict(row)) <= FLAP_HOURS * HOUR]
         times = sum(int(row.get("n", 1)) for row in recent)
-        status = "fail" if times >= limit else "warn" if times else "pass"
-        text = "its link went down %d times in %d hours; %s" % (times, FLAP_HOURS, BY_CHECK[FLAPS].todo) if times else "its link stays up"
+        full = LINK_DOWNED in part.full
+        status = "fail" if times >= limit else "warn" if times else "unknown" if full else "pass"
+        text = ("its link went down %d times in %d hours; %s" % (times, FLAP_HOURS, BY_CHECK[FLAPS].todo) if times else
+                full_text(LINK_DOWNED) if full else "its link stays up")
         found.append(verdict(FLAPS, VerdictSubject(node, None, None, part.name), status, BY_CHECK[FLAPS].what, "%d downs" % times, text))
     return found
 
@@ -72,22 +77,26 @@ def error_verdicts(node: str, parts: Sequence[Part], grown: Sequence[Mapping[str
     found = []
     for part in (part for part in parts if part.key.startswith("port ")):
         bad = next(filter(None, (beyond(total.get(part.key) or {}) for total in grown)), [])
-        text = ", ".join("%s grew by %d, beyond %d an hour" % row for row in bad) + ": " + BY_CHECK[ERRORS].todo if bad else "few errors"
-        found.append(verdict(ERRORS, VerdictSubject(node, None, None, part.name), "warn" if bad else "pass", BY_CHECK[ERRORS].what,
-                             bad[0][0] if bad else "", text))
+        full = [name for name in part.full if name in LIMITS]
+        text = (", ".join("%s grew by %d, beyond %d an hour" % row for row in bad) + ": " + BY_CHECK[ERRORS].todo if bad else
+                "; ".join(map(full_text, full)) or "few errors")
+        found.append(verdict(ERRORS, VerdictSubject(node, None, None, part.name), "warn" if bad else "unknown" if full else "pass",
+                             BY_CHECK[ERRORS].what, bad[0][0] if bad else "", text))
     return found
 
 
 def merge(known: Dict[str, Dict[str, Any]], verdicts: Sequence[Verdict], parts: Sequence[Part], moment: Moment) -> List[News]:
     """Change ``known`` (findings by id) to what these verdicts say; what none of them is about stays as it is."""
     serials = {part.name: part.key for part in parts}
-    bad = {"%s|%s" % (item.check, serials.get(item.subject, item.subject)): item for item in verdicts if item.status in BAD}
+    keyed = [("%s|%s" % (item.check, serials.get(item.subject, item.subject)), item) for item in verdicts]
+    bad = {key: item for key, item in keyed if item.status in BAD}
+    unclear = {key for key, item in keyed if item.status == "unknown"}
     looked = {item.check for item in verdicts if item.status in BAD + ("pass",)}
     open_keys = {finding["key"]: finding for finding in known.values() if not finding["cured"]}
     changes = [_seen_again(open_keys[key], item, moment) if key in open_keys else _found(known, key, item, serials, moment)
                for key, item in bad.items()]
     changes += [_calm(finding, moment, serials) for key, finding in open_keys.items()
-                if key not in bad and finding["check"] in looked and _there(finding, serials)]
+                if key not in bad and key not in unclear and finding["check"] in looked and _there(finding, serials)]
     _forget(known)
     return [change for change in changes if change is not None]
 

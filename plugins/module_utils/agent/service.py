@@ -11,7 +11,7 @@ import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from ..catalogue.health import FLAP_HOURS, FLAPS, QUIET_HOURS
-from ..checks.health import APPLY_SECONDS
+from ..checks.health_log import APPLY_SECONDS
 from ..formats.outside import json_object, mapping, rows
 from ..host.host import Host
 from ..host.kernel_ring import uptime

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the NVIDIA driver's Xid numbers mean, and what NVIDIA says is to be done at once (its "resolution bucket").
 
-Source: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (October 2025; Ampere and newer). Numbers that it calls unused
-are left out: one that is not here is said to be unknown, and only warns. What is an application's own fault never costs a node its jobs.
+Source: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html and its Xid-Catalog.xlsx (October 2025; Ampere and newer).
+Numbers that it calls unused are left out: an unknown number only warns. 173 to 176, which it does not have yet, are those of nverror.h in
+NVIDIA's open kernel modules 595.45.04 (March 2026), where 175 takes the place of 119 for a GSP that a memory error stopped (kernel_gsp.c).
+An application's own fault never costs a node its jobs.
 """
 
 from typing import Dict, NamedTuple, Optional, Tuple
 
 SOURCE = "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"
 IGNORE, APP, SUPPORT, RESET, REBOOT, UPDATE = "IGNORE", "RESTART_APP", "CONTACT_SUPPORT", "RESET_GPU", "RESTART_BM", "UPDATE_SWFW"
+RESTART_VM, CHECK_UVM, FATAL = "RESTART_VM", "CHECK_UVM", "FATAL"
 ECC, NVLINK, NVLINK5, SOLO = "WORKFLOW_XID_48", "WORKFLOW_NVLINK_ERR", "WORKFLOW_NVLINK5_ERR", "WORKFLOW_XID_45"
 CABLES, RECOVERY, NONE = "CHECK_MECHANICALS", "XID_154", ""
 GPU_RESET = "drain the node, reset the GPU (nvidia-smi --gpu-reset) or reboot; if it comes again, dcgmi diag -r 3, and return the GPU"
@@ -20,6 +23,9 @@ ACTIONS: Dict[str, Tuple[str, str]] = {
     SUPPORT: ("warn", "ask NVIDIA if it comes again"),
     UPDATE: ("warn", "update driver and firmware"),
     NONE: ("warn", "NVIDIA's catalogue names no action"),
+    CHECK_UVM: ("fail", "it follows another error: do what that one asks for; alone, reset the GPU if nvidia_uvm is in use"),
+    RESTART_VM: ("fail", "drain the node and restart the VM that owns the GPU; without a VM reboot the node"),
+    FATAL: ("fail", "NVIDIA's catalogue has no action for it yet; drain the node and reboot it; where it comes again, return the GPU"),
     RESET: ("fail", GPU_RESET),
     ECC: ("fail", GPU_RESET),
     NVLINK: ("fail", "drain the node, inspect nvidia-smi nvlink --status, reset all GPUs of the fabric; where it fails again return it"),
@@ -65,6 +71,7 @@ _ROWS: Tuple[Tuple[str, str, Tuple[int, ...]], ...] = (
     ("NVJPG exception", APP, (82, *range(99, 106))),
     ("OFA exception", APP, (86, 139)),
     ("high rate of single bit ECC errors", IGNORE, (92,)),
+    ("test message of the GPU's management bus", IGNORE, (106, 107)),
     ("wear limit of the InfoROM exceeded", IGNORE, (93,)),
     ("contained memory error: only the application that met it ended", APP, (94,)),
     ("uncontained memory error", RESET, (95,)),
@@ -79,7 +86,7 @@ _ROWS: Tuple[Tuple[str, str, Tuple[int, ...]], ...] = (
     ("CUDA fast path error", IGNORE, (141,)),
     ("NVENC3 error", SUPPORT, (142,)),
     ("GPU initialization error", RESET, (143,)),
-    ("key rotation error", RESET, (151,)),
+    ("key rotation error", RESTART_VM, (151,)),
     ("DLA SMMU error", IGNORE, (152,)),
     ("DLA timeout", IGNORE, (153,)),
     ("GPU recovery action changed", RECOVERY, (154,)),
@@ -87,18 +94,24 @@ _ROWS: Tuple[Tuple[str, str, Tuple[int, ...]], ...] = (
     ("resource retirement event", RESET, (156,)),
     ("resource retirement failure", IGNORE, (157,)),
     ("GPU fatal timeout", RESET, (158,)),
-    ("CHI non-data error", APP, (159,)),
+    ("CHI non-data error", CHECK_UVM, (159,)),
     ("channel retirement event", IGNORE, (160,)),
     ("channel retirement failure", IGNORE, (161,)),
     ("power smoothing reengaged", NONE, (162,)),
     ("power smoothing disengaged", NONE, (163,)),
     ("power smoothing has little lifetime left", NONE, (164,)),
     ("power smoothing has no lifetime left", NONE, (165,)),
+    ("NVLink: traffic before the link was set up for confidential computing", NONE, (166,)),
     ("PCIe fatal timeout", NONE, (167,)),
     ("errors in write protected memory", NONE, (168,)),
     ("internal micro-controller halt", NONE, (169,)),
+    ("NVLink: interrupt in confidential computing mode", NONE, (170,)),
     ("details of an uncorrectable DRAM error (Xid 48)", NONE, (171,)),
     ("details of an uncorrectable SRAM error (Xid 48)", NONE, (172,)),
+    ("C2C link between GPU and CPU failed", FATAL, (173,)),
+    ("channel reset, and its process ended", NONE, (174,)),
+    ("error of the memory subsystem, which stopped the GSP", RESET, (175,)),
+    ("corrected PCIe errors beyond the limit", NONE, (176,)),
 )
 XIDS: Dict[int, Xid] = {number: Xid(name, action) for name, action, numbers in _ROWS for number in numbers}
 XIDS.update((_number, Xid("NVLink: %s error" % _unit, NVLINK5)) for _number, _unit in (
@@ -122,6 +135,6 @@ def judged_xid(number: int, word: str, recovery: Optional[str]) -> Tuple[str, st
         return "pass", ""
     if known.action == RECOVERY:
         return status, "it asks for: %s" % (recovery or word or "an action")
-    if status == "fail" and recovery == ASKS_NOTHING and known.action not in (REBOOT, CABLES):
+    if status == "fail" and recovery == ASKS_NOTHING and known.action not in (REBOOT, CABLES, FATAL):
         return "warn", "the GPU itself asks for no action now (gpu_recovery_action None)"
     return status, todo

@@ -1,33 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Signs of a GPU's bad health in what it says of itself (observe/gpu_health.py). Pure.
 
-A GPU is held against its own limits and against the node's other GPUs of its kind, never against a figure of ours. Its own
-``gpu_recovery_action`` comes first: where it says None, an error that it got over only warns.
+A GPU is held against its own limits, then against the table of boards, and against the node's other GPUs of its kind only where neither
+has a figure. Its own ``gpu_recovery_action`` comes first: where it says None, an error that it got over only warns.
 """
 
-from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, List, Mapping, Optional, Sequence
 
+from ..catalogue.boards import WITH_HBM, linked_board
 from ..catalogue.xids import ASKS_NOTHING
-from ..formats.text import grouped
+from .health_nvlink import domain_signs, domains_judged, nvlink_signs, nvlinks_judged
+from .signs import Sign, gpu_sign, majority
 
 TIMED_OUT, NOT_THERE = 124, 127
+# A device filter of systemd or of a container (DeviceAllow=, cgroup v2): opening /dev/nvidia0 is refused, to root too.
+HIDDEN = "hidden from this session: the driver has %s, and a device filter (sshd's DeviceAllow=, a job's cgroup) refuses /dev/nvidia*"
+UNHIDE = "look from outside the session: systemd-run --pipe --wait railwright check, or the agent's findings"
 SLOWED = {"hw_power_brake_slowdown": "the power brake is on", "hw_slowdown": "hardware slowdown is on"}
-
-
-class Sign(NamedTuple):
-    """Of bad health. ``found``: in a word or two. ``todo``: where it is other than what the catalogue says of the check."""
-
-    check: str
-    subject: str
-    hca: Optional[str]
-    status: str
-    found: str
-    text: str
-    todo: str = ""
-
-
-def gpu_subject(pci: str) -> str:
-    return "GPU %s" % pci
 
 
 def gpu_signs(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Sign]:
@@ -37,12 +26,11 @@ def gpu_signs(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Sign]
     if not gpu["answered"]:
         return [_silent(facts, gpu)]
     known = [row["pci"] for row in gpu["gpus"]]
-    found = [_sign("gpu.answers", pci, "fail", "no answer", "the driver has it and nvidia-smi does not know it")
-             for pci in gpu["driven"] if pci not in known]
+    found = [_missing(facts, gpu, pci) for pci in gpu["driven"] if pci not in known]
     for row in gpu["gpus"]:
         like = [other for other in gpu["gpus"] if other["name"] == row["name"]]
         found += [sign for judge in JUDGES for sign in judge(row, like)]
-    return found + _nvlink_signs(facts) + _dcgm_signs(gpu)
+    return found + nvlink_signs(facts, health) + domain_signs(facts, health) + _dcgm_signs(gpu)
 
 
 # What every GPU must have told, so that a check can pass.
@@ -54,16 +42,24 @@ def gpu_looked(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[str]
     gpu = health.get("gpu") or {}
     found = [check for check, name in TOLD.items() if all(row[name] is not None for row in gpu["gpus"])] if gpu.get("answered") else []
     found += [check for check, name in (("gpu.answers", "answered"), ("gpu.dcgm", "dcgm")) if gpu.get(name)]
-    return found + (["gpu.nvlink"] if all(row.get("nvlinks") for row in facts.get("gpus") or [{}]) else [])
+    judged = (("gpu.nvlink", nvlinks_judged(facts, health)), ("gpu.domain", domains_judged(health)))
+    return found + [check for check, complete in judged if complete]
 
 
-def _sign(check: str, pci: str, status: str, found: str, text: str) -> Sign:
-    return Sign(check, gpu_subject(pci), None, status, found, text)
+def _missing(facts: Mapping[str, Any], gpu: Mapping[str, Any], pci: str) -> Sign:
+    """A GPU that the driver has and nvidia-smi does not show. One that a container was not given is another's affair."""
+    if pci in (gpu.get("hidden") or []):
+        if facts.get("virtual") == "container":
+            return gpu_sign("gpu.answers", pci, "skipped", "hidden", "this container was not given the GPU")
+        return gpu_sign("gpu.answers", pci, "unknown", "hidden", HIDDEN % "it")._replace(todo=UNHIDE)
+    return gpu_sign("gpu.answers", pci, "fail", "no answer", "the driver has it and nvidia-smi does not know it")
 
 
 def _silent(facts: Mapping[str, Any], gpu: Mapping[str, Any]) -> Sign:
     modes = ((facts.get("gpu_driver") or {}).get("persistence") or {}).get("mode")
     waking = gpu["rc"] == TIMED_OUT and modes is not None and any(mode != "Enabled" for mode in modes.values())
+    if set(gpu["driven"]) <= set(gpu.get("hidden") or []):
+        return Sign("gpu.answers", "GPUs", None, "unknown", "hidden", HIDDEN % "the GPUs", UNHIDE)
     unknown = gpu["rc"] == NOT_THERE or gpu["denied"] or waking
     hint = "; without persistence mode every call initialises the GPUs first" if waking else ""
     text = "nvidia-smi does not answer: %s%s" % (gpu["why"], hint)
@@ -73,9 +69,9 @@ def _silent(facts: Mapping[str, Any], gpu: Mapping[str, Any]) -> Sign:
 def _recovery(row: Mapping[str, Any], _like: Sequence[Mapping[str, Any]]) -> List[Sign]:
     action = row.get("recovery")
     if action not in (None, ASKS_NOTHING):
-        return [_sign("gpu.recovery", row["pci"], "fail", action, "the GPU asks for: %s" % action)]
+        return [gpu_sign("gpu.recovery", row["pci"], "fail", action, "the GPU asks for: %s" % action)]
     if row.get("reset_required") == "Yes":
-        return [_sign("gpu.recovery", row["pci"], "fail", "reset required", "the GPU asks for a reset")]
+        return [gpu_sign("gpu.recovery", row["pci"], "fail", "reset required", "the GPU asks for a reset")]
     return []
 
 
@@ -84,12 +80,15 @@ def _ecc(row: Mapping[str, Any], like: Sequence[Mapping[str, Any]]) -> List[Sign
     if bad:
         status = "warn" if row.get("recovery") == ASKS_NOTHING else "fail"
         text = "%d errors that ECC could not correct since the driver was loaded, %s in its life" % (bad, row.get("aggregate_uncorrected"))
-        found.append(_sign("gpu.ecc", row["pci"], status, str(bad), text))
+        found.append(gpu_sign("gpu.ecc", row["pci"], status, str(bad), text))
     if row.get("sram_threshold"):
         text = "uncorrectable SRAM errors are beyond NVIDIA's threshold: return the GPU"
-        found.append(_sign("gpu.ecc", row["pci"], "fail", "SRAM threshold", text))
-    if row.get("ecc") == "Disabled" and any(other.get("ecc") == "Enabled" for other in like):
-        found.append(_sign("gpu.ecc", row["pci"], "warn", "ECC off", "ECC is off, and on for others of its kind"))
+        found.append(gpu_sign("gpu.ecc", row["pci"], "fail", "SRAM threshold", text))
+    board = linked_board(str(row.get("name")))
+    delivered = board is not None and board.capability in WITH_HBM
+    if row.get("ecc") == "Disabled" and (delivered or any(other.get("ecc") == "Enabled" for other in like)):
+        text = "ECC is off: the board is delivered with ECC on" if delivered else "ECC is off, and on for its peer GPUs"
+        found.append(gpu_sign("gpu.ecc", row["pci"], "warn", "ECC off", text))
     return found
 
 
@@ -97,19 +96,19 @@ def _remap(row: Mapping[str, Any], _like: Sequence[Mapping[str, Any]]) -> List[S
     rows = (("remap_failed", "fail", "a row of memory could not be remapped, or memory cannot be repaired"),
             ("remap_pending", "warn", "a remapped row or a repair waits for a reset of the GPU"),
             ("retire_pending", "warn", "a page of memory waits for a reboot to be retired"))
-    return [_sign("gpu.remap", row["pci"], status, name, text) for name, status, text in rows if row.get(name)]
+    return [gpu_sign("gpu.remap", row["pci"], status, name, text) for name, status, text in rows if row.get(name)]
 
 
 def _thermal(row: Mapping[str, Any], _like: Sequence[Mapping[str, Any]]) -> List[Sign]:
     reasons, pci, warm = row.get("held_back") or [], row["pci"], "%s C" % row.get("celsius")
     for reason, status, who in (("hw_thermal_slowdown", "fail", "hardware"), ("sw_thermal_slowdown", "warn", "the driver")):
         if reason in reasons:
-            return [_sign("gpu.thermal", pci, status, warm, "%s holds its clocks back for heat at %s" % (who, warm))]
+            return [gpu_sign("gpu.thermal", pci, status, warm, "%s holds its clocks back for heat at %s" % (who, warm))]
     margin = row.get("margin_celsius")
     limits = (("celsius", "slow_celsius"), ("memory_celsius", "memory_limit_celsius"))
     hot = any(row.get(value) is not None and row.get(limit) is not None and row[value] >= row[limit] > 0 for value, limit in limits)
     hot = hot or (margin is not None and margin <= 0)
-    return [_sign("gpu.thermal", pci, "warn", warm, "it is at its limit with %s" % warm)] if hot else []
+    return [gpu_sign("gpu.thermal", pci, "warn", warm, "it is at its limit with %s" % warm)] if hot else []
 
 
 def _clocks(row: Mapping[str, Any], _like: Sequence[Mapping[str, Any]]) -> List[Sign]:
@@ -117,31 +116,32 @@ def _clocks(row: Mapping[str, Any], _like: Sequence[Mapping[str, Any]]) -> List[
     reasons = row.get("held_back") or []
     named = [name for name in SLOWED if name in reasons and not (name == "hw_slowdown" and len({"hw_thermal_slowdown",
              "hw_power_brake_slowdown"} & set(reasons)))]
-    return [_sign("gpu.clocks", row["pci"], "fail", name, SLOWED[name]) for name in named]
+    return [gpu_sign("gpu.clocks", row["pci"], "fail", name, SLOWED[name]) for name in named]
 
 
 def _odd(row: Mapping[str, Any], like: Sequence[Mapping[str, Any]], name: str) -> Optional[Any]:
-    """What more than half of its kind say where this one says something else; None where it agrees or there are no two."""
-    known = [other[name] for other in like if other.get(name) is not None]
-    usual = max(known, key=known.count) if known else None
-    return usual if row.get(name) not in (None, usual) and 2 * known.count(usual) > len(known) else None
+    """Return what more than half of its peer GPUs report, where this one reports something else."""
+    usual = majority([other.get(name) for other in like])
+    return usual if row.get(name) not in (None, usual) else None
 
 
 def _power(row: Mapping[str, Any], like: Sequence[Mapping[str, Any]]) -> List[Sign]:
-    usual = _odd(row, like, "limit_watts")
-    if usual is None:
+    """The board's own default limit first: a limit that somebody set on all GPUs shows in no comparison of peers."""
+    limit, default = row.get("limit_watts"), row.get("default_watts")
+    usual = default if limit is not None and default is not None and limit < default else _odd(row, like, "limit_watts")
+    if limit is None or usual is None:
         return []
-    text = "its power limit is %g W, that of its like %g W" % (row["limit_watts"], usual)
-    return [_sign("gpu.power", row["pci"], "warn", "%g W" % row["limit_watts"], text)]
+    whose = "the board's default" if usual == default else "that of its peer GPUs"
+    return [gpu_sign("gpu.power", row["pci"], "warn", "%g W" % limit, "its power limit is %g W, %s %g W" % (limit, whose, usual))]
 
 
 def _mig(row: Mapping[str, Any], like: Sequence[Mapping[str, Any]]) -> List[Sign]:
     usual = _odd(row, like, "mig")
     if usual is not None:
-        return [_sign("gpu.mig", row["pci"], "warn", row["mig"], "MIG is %s, on its like %s" % (row["mig"], usual))]
+        return [gpu_sign("gpu.mig", row["pci"], "warn", row["mig"], "MIG is %s, on its peer GPUs %s" % (row["mig"], usual))]
     if row.get("mig") and row.get("mig_pending") not in (None, row["mig"]):
         text = "MIG is %s and becomes %s with the next reset" % (row["mig"], row["mig_pending"])
-        return [_sign("gpu.mig", row["pci"], "warn", "pending", text)]
+        return [gpu_sign("gpu.mig", row["pci"], "warn", "pending", text)]
     return []
 
 
@@ -150,27 +150,17 @@ def _fabric(row: Mapping[str, Any], _like: Sequence[Mapping[str, Any]]) -> List[
         "health %s" % row["fabric_health"] if row.get("fabric_health") in ("Unhealthy", "Limited Capacity") else "",
         "bandwidth degraded" if row.get("fabric_bandwidth") == "Degraded" else "",
         "route unhealthy" if row.get("fabric_route") in ("True", "Yes") else "") if text]
-    return [_sign("gpu.fabric", row["pci"], "fail", bad[0], "it says of the NVLink fabric: %s" % ", ".join(bad))] if bad else []
+    return [gpu_sign("gpu.fabric", row["pci"], "fail", bad[0], "it says of the NVLink fabric: %s" % ", ".join(bad))] if bad else []
 
 
 def _errors(row: Mapping[str, Any], _like: Sequence[Mapping[str, Any]]) -> List[Sign]:
     counted = {kind: count for kind, count in (row.get("nvlink_errors") or {}).items() if count}
     text = ", ".join("%s %d" % item for item in sorted(counted.items()))
     said = "errors of its NVLinks since the driver was loaded: %s" % text
-    return [_sign("gpu.nvlink", row["pci"], "warn", text, said)] if counted else []
+    return [gpu_sign("gpu.nvlink", row["pci"], "warn", text, said)] if counted else []
 
 
 JUDGES: Sequence[Callable[..., List[Sign]]] = (_recovery, _ecc, _remap, _thermal, _clocks, _power, _mig, _fabric, _errors)
-
-
-def _nvlink_signs(facts: Mapping[str, Any]) -> List[Sign]:
-    """Fewer links than most of its kind. A card without any beside bridged ones may be meant so; behind an NVSwitch it is not."""
-    kinds = grouped((str(gpu.get("device_id")), gpu) for gpu in facts.get("gpus") or [] if gpu.get("nvlinks") is not None)
-    switched = "Completed" in (((facts.get("gpu_driver") or {}).get("fabricmanager") or {}).get("states") or [])
-    kept = [(max(len(gpu["nvlinks"]) for gpu in gpus), gpus) for gpus in kinds.values()]
-    rows = [(gpu["pci"], len(gpu["nvlinks"]), best) for best, gpus in kept for gpu in gpus]
-    return [_sign("gpu.nvlink", pci, "fail", "%d links" % up, "%d NVLinks are up, %d on others of its kind" % (up, best))
-            for pci, up, best in rows if up < best and (up or switched)]
 
 
 def _dcgm_signs(gpu: Mapping[str, Any]) -> List[Sign]:

@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterable, List, Mapping, Tuple
 from ..formats.outside import mapping, rows
 from ..formats.text import first_of, grouped
 from ..rules.comparisons import number_text
+from .health_accelerators import accelerators_of, described
 from .peers import FAMILIES, roce_families
 from .rails import FAR, MANAGEMENT, roles_of
 
@@ -19,7 +20,7 @@ def overview(
     facts: Mapping[str, Any], summary: Mapping[str, str], jobs: Iterable[Tuple[str, Mapping[str, str]]], root: bool
 ) -> Dict[str, str]:
     """``summary``: observe.facts.stack_summary. ``jobs``: NCCL's variables as each way of starting a job gets them, by what it is."""
-    hcas, gpus = rows(facts.get("hcas")), rows(facts.get("gpus"))
+    hcas, gpus, others = rows(facts.get("hcas")), rows(facts.get("gpus")), accelerators_of(facts)
     numa = mapping(facts.get("pci")).get("numa_nodes")
     system = [mapping(facts.get("os")).get("name"), "kernel %s" % summary.get("kernel"), facts.get("arch"), facts.get("virtual"),
               "%s NUMA node%s" % (numa, "" if numa == 1 else "s") if numa else None]
@@ -28,8 +29,8 @@ def overview(
         "HCAs": _hcas(hcas),
         "ports": _ports(hcas) + _no_rails(facts),
         "GIDs": _gids(hcas),
-        "GPUs": _gpus(gpus, summary),
-        "PCIe": "; ".join(filter(None, (_links("HCAs", hcas), _links("GPUs", gpus)))),
+        "GPUs": "; ".join(filter(None, (_gpus(gpus, summary), _not_judged(others)))),
+        "PCIe": "; ".join(filter(None, (_links("HCAs", hcas), _links("GPUs", gpus), _links("accelerators", others)))),
         "stack": "%s; DKMS: %s" % (summary.get("stack"), summary.get("DKMS")) if hcas else "",
         "NCCL": _nccl(facts, jobs),
     }
@@ -95,6 +96,12 @@ def _gpus(gpus: List[Dict[str, Any]], summary: Mapping[str, str]) -> str:
         return ""
     names = counted(str(gpu.get("name") or gpu.get("device_id") or "unknown") for gpu in gpus)
     return "%s; driver %s; peer memory %s" % (names, str(summary.get("GPU driver")).partition(",")[0], summary.get("peer memory"))
+
+
+def _not_judged(accelerators: List[Dict[str, Any]]) -> str:
+    """``8 AMD MI300X (amdgpu 6.10.5): not judged``: each model that no check of GPUs covers."""
+    models = grouped((str(item.get("model")), item) for item in accelerators)
+    return "; ".join("%s: not judged" % described(model, peers) for model, peers in models.items())
 
 
 def _links(what: str, devices: List[Dict[str, Any]]) -> str:

@@ -263,6 +263,10 @@ class Writer:
         """Whose rights this process has."""
         return os.geteuid()
 
+    def may_open(self, path: str) -> bool:
+        """What access(2) says of reading and writing a file; no driver is woken."""
+        return os.access(self.path(path), os.R_OK | os.W_OK)
+
     @contextlib.contextmanager
     def acting_as(self, name: str, uid: int, gid: int) -> Iterator[None]:
         """What is inside touches files with a user's rights, as in a home: root would follow the links that the user put there."""

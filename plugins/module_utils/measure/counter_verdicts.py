@@ -13,6 +13,7 @@ rxe_resp.c and rxe_comp.c; SONiC's PFC watchdog.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from ..catalogue import counters
 from ..errors import RailwrightError
 from ..formats import sysfs_values
 from ..host.host import Host
@@ -20,29 +21,23 @@ from ..observe.traffic_counters import ETHTOOL, Watched, snapshot
 from ..rules.comparisons import UNREADABLE, VerdictSubject, decided, verdict
 from ..types import Verdict
 
-# Must not grow while traffic runs on a healthy fabric: link and packet integrity, and retransmission
-# (InfiniBand spec vol. 1 16.1.3.5 PortCounters; NVIDIA "Understanding mlx5 Linux counters"; NCCL troubleshooting guide).
-LINK = (
-    "link_downed", "link_error_recovery", "symbol_error", "port_rcv_errors",
-    "local_link_integrity_errors", "excessive_buffer_overrun_errors", "rx_icrc_encapsulated",
-)
+# Must not grow while traffic runs on a healthy fabric: link and packet integrity, and retransmission.
+LINK, SEQUENCE = counters.of_kind(counters.LINK), counters.of_kind(counters.SEQUENCE)
 REORDERED = "out_of_sequence"
-SEQUENCE = ("local_ack_timeout_err", "packet_seq_err", "implied_nak_seq_err", REORDERED)
 FAULTS = LINK + SEQUENCE
 # Growth means configuration (buffers, PFC, receivers too slow), not a broken link.
-SUSPECT = ("port_xmit_discards", "rnr_nak_retry_err", "out_of_buffer")
+SUSPECT = counters.of_kind(counters.SUSPECT)
 LOSSLESS, PAUSE, STORM, CNP, ECN = "qos.lossless", "qos.pause", "qos.storm", "qos.cnp", "qos.ecn"
 # Soft-RoCE's own names: a gap seen by the receiver, a gap reported to the sender, retries used up. Linux 4.14 and older
 # call the first one out_of_sequence.
 SOFT_SEQUENCE = ("out_of_seq_request", "out_of_sequence", "rcvd_seq_err", "retry_exceeded_err")
-RETRANSMITTED = ("roce_adp_retrans", "roce_adp_retrans_to")
+RETRANSMITTED = counters.of_kind(counters.RESENT)
 # What a loss makes grow as well. Adaptive routing (NCCL_IB_ADAPTIVE_ROUTING: on by default on InfiniBand) reorders by design, and a
 # receiver that puts packets in order asks for none again: NCCL's guide names rnr_nak_retry_err and the first three, no out_of_sequence.
 # The sender's packet_seq_err grows on the other node, where its own verdict fails.
 RESENT = tuple(name for name in SEQUENCE if name != REORDERED) + RETRANSMITTED
-MARKED, CNP_SENT, CNP_HANDLED, CNP_IGNORED = "np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled", "rp_cnp_ignored"
-CONGESTION = (MARKED, CNP_SENT, CNP_HANDLED, CNP_IGNORED)
-MOVED = ("port_xmit_packets", "port_rcv_packets", "sent_pkts", "rcvd_pkts")  # whether anything ran at all; the last two are Soft-RoCE's
+CONGESTION = MARKED, CNP_SENT, CNP_HANDLED, CNP_IGNORED = counters.of_kind(counters.CONGESTION)
+MOVED = counters.of_kind(counters.MOVED)  # whether anything ran at all
 REPORTED = ("duplicate_request", "roce_slow_restart", "rnr_nak_retry_err", "out_of_buffer", "rx_icrc_encapsulated")  # what to inspect next
 NAMES = tuple(sorted(set(SOFT_SEQUENCE + SEQUENCE + RETRANSMITTED + CONGESTION + MOVED + REPORTED)))
 # What a counter of lost packets means, from this node; the rest is said by its name.
@@ -64,15 +59,20 @@ GLOBAL = "global"  # a pause of all priorities together (802.3x), in place of PF
 
 
 class Growth(NamedTuple):
-    """Counters of one place between two snapshots."""
+    """Counters of one place between two snapshots. ``by``: those that were read both times, without ``backwards`` and ``full``.
 
-    by: Dict[str, int]  # every counter that was read both times and did not run backwards; never negative
+    ``full``: at their ceiling all the time, so that growth cannot be seen.
+    """
+
+    by: Dict[str, int]
     backwards: Tuple[str, ...]
+    full: Tuple[str, ...] = ()
 
 
 def growth(before: Any, after: Any) -> Growth:
     by: Dict[str, int] = {}
     backwards: List[str] = []
+    full: List[str] = []
     old_values, new_values = (values if isinstance(values, dict) else {} for values in (before, after))
     for name, old in sorted(old_values.items()):
         new = new_values.get(name)
@@ -80,9 +80,11 @@ def growth(before: Any, after: Any) -> Growth:
             continue
         if new < old:
             backwards.append(name)
+        elif counters.is_full(name, old):
+            full.append(name)
         else:
             by[name] = new - old
-    return Growth(by, tuple(backwards))
+    return Growth(by, tuple(backwards), tuple(full))
 
 
 def _count(value: Any) -> bool:
@@ -104,15 +106,18 @@ def judge_deltas(
         readable = [name for name in names if name in found.by]
         backwards = _backwards([name for name in names if name in found.backwards])
         text, why = _grown(grown), _only_reordered(grown, found)
-        left = [name for name in names if name in before and name not in readable]
+        full = [name for name in names if name in found.full]
+        left = [name for name in names if name in before and name not in readable and name not in full]
         message = "read %d, none grew%s" % (len(readable), "; could not be read: " + _list(left) if left else "")
         verdicts.append(decided(
             check, where,
             (not any(name in before for name in names), "skipped", None, None, "the driver has none of these counters"),
-            (not readable and not backwards, "unknown", "no growth", None, UNREADABLE % "no error counter of the port"),
+            (not readable and not backwards and not full, "unknown", "no growth", None, UNREADABLE % "no error counter of the port"),
             (grown, status if why is None else "warn", "no growth", text,
              "grew during the test: %s%s%s" % (text, "; " + why if why is not None else "", backwards)),
             (backwards, "unknown", "no growth", None, backwards.lstrip("; ")),
+            (full, "unknown", "no growth", None, "%s; of the others %d were read, none grew" % (
+                "; ".join(map(counters.full_text, full)), len(readable))),
             (_still(found), "unknown", "no growth", None, "no packet went over the port: " + message),
             (True, "pass", "no growth", "no growth", message)))
     return verdicts

@@ -12,6 +12,7 @@ from ..catalogue.platforms import find_system
 from ..host.host import Host, TreeHost
 from ..host.inspected import InspectedHost
 from ..types import Identity, Platform, as_dicts
+from .accelerators import observe_accelerators
 from .affinity import affinity
 from .aiacc import as_facts, observe_aiacc
 from .boot import boot_facts, observe_boot
@@ -62,6 +63,7 @@ def observe_facts(host: Host, identity: Optional[Identity] = None, places: Optio
         "firewall": observe_firewall(host),
         "modules": modules,
         "gpus": [dict(gpu, link=link_facts(host, gpu["pci"])) for gpu in gpu_facts(host, known.gpus)],
+        "accelerators": observe_accelerators(host),
         "pci": _pci(host, known),
         "affinity": affinity(host, known),
         "gpu_driver": observe_gpu_driver(host, known),

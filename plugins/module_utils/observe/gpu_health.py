@@ -27,6 +27,8 @@ TIMED_OUT, NOT_THERE = 124, 127
 DENIED = "Insufficient Permissions"
 GPUS, PIDS, DEPTH, ELEMENTS = 64, 64, 16, 200000
 _TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9_]{0,79})(?: id=\"([0-9A-Fa-f:.]{1,20})\")?(/?)>([^<]{0,200})")
+INFORMATION, DEVICE_FILE = "/proc/driver/nvidia/gpus/%s/information", "/dev/nvidia%d"
+_MINOR = re.compile(r"^Device Minor:[ \t]{0,16}([0-9]{1,3})$", re.MULTILINE)
 _UNIT = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?)(?: ?(?:C|W|us))?\Z")
 _NUMBERS = {  # our name -> places in the answer, the newest driver's first
     "volatile_uncorrected": ("ecc_errors/volatile/sram_uncorrectable", "ecc_errors/volatile/sram_uncorrectable_parity",
@@ -41,6 +43,7 @@ _NUMBERS = {  # our name -> places in the answer, the newest driver's first
     "celsius": ("temperature/gpu_temp",), "margin_celsius": ("temperature/gpu_temp_tlimit",),
     "slow_celsius": ("temperature/gpu_temp_slow_threshold",), "memory_celsius": ("temperature/memory_temp",),
     "memory_limit_celsius": ("temperature/gpu_temp_max_mem_threshold",),
+    "default_watts": ("gpu_power_readings/default_power_limit", "power_readings/default_power_limit"),
     "limit_watts": ("gpu_power_readings/current_power_limit", "power_readings/enforced_power_limit"),
     "pcie_replays": ("pci/replay_counter",),
     "hw_thermal_us": ("clocks_event_reasons_counters/clocks_event_reasons_counters_hw_therm_slowdown",),
@@ -50,7 +53,9 @@ _SUMS = ("volatile_uncorrected", "aggregate_uncorrected", "volatile_corrected")
 _TEXTS = {
     "recovery": ("gpu_recovery_action",), "ecc": ("ecc_mode/current_ecc",), "mig": ("mig_mode/current_mig",),
     "mig_pending": ("mig_mode/pending_mig",), "fabric_health": ("fabric/health/summary",), "fabric_bandwidth": ("fabric/health/bandwidth",),
-    "fabric_route": ("fabric/health/route_unhealthy",), "reset_required": ("gpu_reset_status/reset_required",),
+    "fabric_route": ("fabric/health/route_unhealthy",), "fabric_state": ("fabric/state",), "fabric_status": ("fabric/status",),
+    "fabric_clique": ("fabric/cliqueId",), "fabric_cluster": ("fabric/clusterUuid",),
+    "reset_required": ("gpu_reset_status/reset_required",),
 }
 _YES = {
     "remap_pending": ("remapped_rows/remapped_row_pending", "ecc_errors/channel_repair_pending", "ecc_errors/tpc_repair_pending"),
@@ -65,10 +70,11 @@ _NOTHING = ("", "N/A", "[N/A]", "Not Supported", "Requested functionality has be
 _SMI_ERRORS = re.compile(r"\s{0,8}Link [0-9]{1,3}: (Replay|Recovery|CRC) Errors: ([0-9]{1,18})\Z")
 
 
-def observe_gpu_health(host: Host, gpus: Sequence[Gpu], facts: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
+def observe_gpu_health(host: Host, gpus: Sequence[Gpu], facts: Sequence[Dict[str, Any]], container: bool) -> Optional[Dict[str, Any]]:
     """``rc`` and ``why``: how nvidia-smi ended, and what kept it from answering. None where no GPU has NVIDIA's driver.
 
     ``facts``: of the GPUs (NVLinks that are up). One that hung, as it was asked for the driver's facts, is not waited for twice.
+    ``hidden``: GPUs that nvidia-smi does not show because this process may not open their device files.
     """
     driven = [gpu.pci for gpu in gpus if linked_name(host, "%s/%s/driver" % (PCI_DEVICES, gpu.pci)) == "nvidia"]
     if not driven:
@@ -83,7 +89,29 @@ def observe_gpu_health(host: Host, gpus: Sequence[Gpu], facts: Sequence[Dict[str
         for gpu in found:
             gpu["nvlink_errors"] = errors.get(gpu["uuid"])
     dcgm = dcgm_health(host.run(DCGM, SECONDS).out) if found and host.which(DCGM[0]) is not None else None
-    return {"rc": answer.rc, "dcgm": dcgm, "answered": bool(found), "denied": DENIED in said, "why": why, "driven": driven, "gpus": found}
+    shown = [gpu["pci"] for gpu in found]
+    hidden = [pci for pci in driven if pci not in shown and is_hidden(host, pci, container)] if answer.rc != TIMED_OUT else []
+    return {"rc": answer.rc, "dcgm": dcgm, "answered": bool(found), "denied": DENIED in said, "why": why, "driven": driven,
+            "hidden": hidden, "gpus": found}
+
+
+def is_hidden(host: Host, pci: str, container: bool) -> bool:
+    """Whether a device filter keeps this process from a GPU that the driver lists. A container lacks the files of GPUs that it was not
+    given; elsewhere a file that is missing says nothing."""
+    minor = _MINOR.search(host.read(INFORMATION % pci, 4096) or "")
+    if minor is None:
+        return False
+    path = DEVICE_FILE % int(minor.group(1))
+    return is_filtered(host, path) or (container and not host.exists(path))
+
+
+def is_filtered(host: Host, path: str) -> bool:
+    """Whether a cgroup's device filter (DeviceAllow= of systemd, a job's) denies a device file whose permissions allow it: the kernel asks
+    the filter for access(2) too (devcgroup_inode_permission). In a captured tree a file without permissions represents a denied one."""
+    mode = host.mode(path)
+    if mode is None or not host.live:
+        return mode == 0
+    return (host.user() == 0 or mode & 0o006 == 0o006) and not host.may_open(path)
 
 
 def gpus_of(text: str) -> List[Dict[str, Any]]:

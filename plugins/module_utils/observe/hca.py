@@ -225,9 +225,24 @@ def _port(host: Host, place: Place, number: int, macs: Mapping[str, str], active
         "netdev_mtu": sysfs_values.integer(attribute(host, "%s/%s/mtu" % (CLASS_NET, netdev))) if netdev is not None else None,
         "gids": gids,
         "counters": observe_counters(host, path + "/counters"),
+        "pkeys": partition_keys(host, path) if link_layer == "InfiniBand" else None,
         # of the port, else of the device (erdma and others know no ports there)
         "hw_counters": observe_counters(host, path + "/hw_counters") or observe_counters(host, place.path + "/hw_counters"),
     }
+
+
+UNUSED_KEY, UNUSED_SLOTS = "0x0000", 8  # so many unused slots in a row end a table: each read is a question to the firmware
+
+
+def partition_keys(host: Host, port: str) -> Optional[List[str]]:
+    """Return the partition keys of a port in the order of their slots; bit 15 of a key: full member. None when slot 0 cannot be read."""
+    keys: List[str] = []
+    for index in _numbers(host, port + "/pkeys"):
+        key = sysfs_values.hex_text(attribute(host, "%s/pkeys/%d" % (port, index)))
+        if key is None or len(key) != len(UNUSED_KEY) or keys[-UNUSED_SLOTS:] == [UNUSED_KEY] * UNUSED_SLOTS:
+            break
+        keys.append(key)
+    return [key for key in keys if key != UNUSED_KEY] if keys else None
 
 
 # active_mtu, the one port attribute that sysfs lacks: from ``ibv_devinfo -v`` or its recording.

@@ -16,6 +16,7 @@ from ..types import Identity
 from .devices import CLASS_NET, attribute, pci_attribute
 from .gpu_health import TIMED_OUT, observe_gpu_health
 from .kernel_log import observe_log
+from .mlxlink import observe_infiniband
 from .processes import boot_time, observe_processes
 
 SECONDS = 5.0
@@ -35,7 +36,7 @@ HARMLESS = "UnsupReq"  # what a bus scan provokes: advisory, and on healthy mach
 def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> Dict[str, Any]:
     """``facts``: those already observed of the same node: gpus, hcas."""
     container = identity.virtual == "container"
-    gpu = observe_gpu_health(host, identity.gpus, facts.get("gpus") or [])
+    gpu = observe_gpu_health(host, identity.gpus, facts.get("gpus") or [], container)
     return {
         "boot": boot_time(host),
         "up_hours": up_hours(host),
@@ -43,7 +44,7 @@ def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> 
         "log": observe_log(host),
         "gpu": gpu,
         "processes": None if container else observe_processes(host, (gpu or {}).get("gpus") or []),
-        "ports": observe_ports(host, facts.get("hcas") or []),
+        "ports": observe_ports(host, facts.get("hcas") or []) + observe_infiniband(host, facts.get("hcas") or []),
         "aer": observe_aer(host, facts),
         "memory": [] if container else observe_memory(host),
         "clock": clock_synchronised(host) if identity.has("systemd") and not container else None,
@@ -66,7 +67,7 @@ def up_hours(host: Host) -> Optional[int]:
 def observe_aer(host: Host, facts: Mapping[str, Any]) -> Dict[str, Any]:
     """The kernel's own counters of PCIe errors since boot of GPUs, HCAs and the bridges above them: how many tell, and those of any."""
     functions: List[str] = []
-    for device in list(facts.get("gpus") or []) + list(facts.get("hcas") or []):
+    for device in list(facts.get("gpus") or []) + list(facts.get("accelerators") or []) + list(facts.get("hcas") or []):
         link = device.get("link") or {}
         functions += [address for address in [device.get("pci") or device.get("pci_address")] + list(link.get("path") or []) if address]
     rows: List[Dict[str, Any]] = [

@@ -10,12 +10,13 @@ import re
 from collections import Counter
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ..catalogue.kernel_log import ENDS, RULES
+from ..catalogue.kernel_log import ENDS, EVIDENCE, OF_RAILS, RULES
 from ..formats.outside import json_object, mapping, rows, whole
 from ..formats.program_output import one_line
-from ..formats.sysfs_values import pci_address
+from ..formats.sysfs_values import is_name, pci_address
 from ..host.host import Host
 from ..host.kernel_ring import LINE, Record, believable, read_ring, uptime
+from .devices import CLASS_INFINIBAND, CLASS_NET, PCI_DEVICES, entries, pci_attribute, pci_of
 
 KMSG, JOURNALD, DMESG = "kmsg", "journal", "dmesg"
 TRUSTED = (KMSG, JOURNALD)
@@ -27,11 +28,13 @@ TEXT = 200  # characters of a message that are kept
 DEVICES, TIMES = 128, 16  # of one kind (GPUs times numbers of Xids); moments of one device
 STRANGERS = 16  # events about functions that the node does not have: a forger must not fill the facts
 FALLEN_OFF = 79
+PEER = "peer"  # the word of an event about a NIC of the kind that has RDMA devices on this node
+# The first of three lines of one message, and the others.
+GPU_LINE, MORE_LINES = "NVRM: The NVIDIA GPU ", ("NVRM: (PCI ID: ", "NVRM: installed in this system ", "NVRM: fallen off the bus ")
 QUIET = 30 * 60.0  # seconds after boot in which links may come and go
-FUNCTIONS = "/sys/bus/pci/devices"
 AGENT, AGENT_LIMIT = "/run/railwright/agent/last.json", 8 * 1024 * 1024  # root's: which functions the agent saw since boot
 _LINE = re.compile(r"\[ {0,11}([0-9]{1,12}\.[0-9]{1,9})\](?:\[ {0,8}[TC][0-9]{1,10}\])? (.{0,%d})" % LINE)
-_ENUMERATED = re.compile(r"pci ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): \[[0-9a-f]{4}:[0-9a-f]{4}\] type ")
+_ENUMERATED = re.compile(r"pci ([0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]): \[([0-9a-f]{4}:[0-9a-f]{4})\] type ")
 _UNPRINTABLE = re.compile(r"[^ -\[\]-~]")
 _WORD = re.compile(r"\b(Nonfatal|Fatal)\b|\bto 0x[0-9a-fA-F]{1,4} \(([A-Za-z0-9 ]{1,40})\)")
 _SHORT_BUS = re.compile(r"[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?\Z")
@@ -71,9 +74,10 @@ def observe_log(host: Host) -> Dict[str, Any]:
     the last one, and ``events`` (see ``events_of``)."""
     log = read_log(host)
     last = log.records[-1] if log.records else None
+    events = events_of(log.records, log.source in TRUSTED, known_functions(host, log.records), (), function_of(host))
     return {"source": log.source, "why": log.why, "complete": log.complete, "since": log.records[0].at if last else None,
             "until": last.at if last else None, "number": last.number if last else -1,
-            "events": events_of(log.records, log.source in TRUSTED, known_functions(host, log.records))}
+            "events": with_peers(host, log.records, events)}
 
 
 def newer_log(host: Host, log: Mapping[str, Any]) -> Dict[str, Any]:
@@ -88,8 +92,8 @@ def newer_log(host: Host, log: Mapping[str, Any]) -> Dict[str, Any]:
     records = [record for record in found.records if (record.number > number if min(record.number, number) >= 0 else record.at > until)]
     if not records or (found.source in TRUSTED) != (log["source"] in TRUSTED):
         return dict(log, until=until)
-    events = events_of(records, found.source in TRUSTED, known_functions(host, found.records), log["events"])
-    return dict(log, events=events, until=records[-1].at, number=records[-1].number)
+    events = events_of(records, found.source in TRUSTED, known_functions(host, found.records), log["events"], function_of(host))
+    return dict(log, events=with_peers(host, found.records, events), until=records[-1].at, number=records[-1].number)
 
 
 def _of_journal(line: str) -> Optional[Record]:
@@ -110,7 +114,7 @@ def _escaped(text: str) -> str:
 
 def known_functions(host: Host, records: Sequence[Record]) -> Callable[[str], bool]:
     """Return whether a PCI function is in sysfs, was enumerated since boot, or was seen by the agent since boot."""
-    names = set(host.listdir(FUNCTIONS)) | enumerated(records)
+    names = set(host.listdir(PCI_DEVICES)) | set(enumerated(records))
     kept: List[Set[str]] = []  # read for the first function that is not among them: it is some megabytes
 
     def known(name: str) -> bool:
@@ -121,9 +125,36 @@ def known_functions(host: Host, records: Sequence[Record]) -> Callable[[str], bo
     return known
 
 
-def enumerated(records: Iterable[Record]) -> Set[str]:
-    """Return the PCI functions that the kernel found on a bus, at boot or when they were plugged in."""
-    return {match.group(1) for match in (_ENUMERATED.match(record.text) for record in records) if match is not None}
+def enumerated(records: Iterable[Record]) -> Dict[str, str]:
+    """Return vendor and device of the PCI functions that the kernel found on a bus, at boot or when they were plugged in."""
+    return {match.group(1): match.group(2) for match in (_ENUMERATED.match(record.text) for record in records) if match is not None}
+
+
+def function_of(host: Host) -> Callable[[str], str]:
+    """Return what names the PCI function of an interface; an interface without one keeps its name."""
+    return lambda name: (pci_of(host, "%s/%s" % (CLASS_NET, name)) if is_name(name) else None) or name
+
+
+def with_peers(host: Host, records: Sequence[Record], events: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Set the word of events about NICs that carry jobs: physical functions of the vendor and device of one that has an RDMA device now,
+    and those that the agent saw with one. A NIC that failed may have none any more."""
+    failed = [event for event in events if event["event"] in OF_RAILS]
+    if failed:
+        found, seen = enumerated(records), agent_functions(host)
+        hcas = [pci_of(host, "%s/%s" % (CLASS_INFINIBAND, name)) for name in entries(host, CLASS_INFINIBAND)]
+        working = {_kind(host, pci, found) for pci in hcas if pci is not None}
+        for event in failed:
+            kind = _kind(host, event["device"], found)
+            virtual = host.readlink("%s/%s/physfn" % (PCI_DEVICES, event["device"])) is not None
+            if event["device"] in seen or (kind is not None and kind in working and not virtual):
+                event["word"] = PEER
+    return events
+
+
+def _kind(host: Host, pci: str, found: Mapping[str, str]) -> Optional[str]:
+    """Return vendor and device of a PCI function, from sysfs or, after it left the bus, from the kernel's log."""
+    ids = [(pci_attribute(host, pci, name) or "").strip()[2:] for name in ("vendor", "device")]
+    return ":".join(ids).lower() if all(ids) else found.get(pci)
 
 
 def agent_functions(host: Host) -> Set[str]:
@@ -142,15 +173,17 @@ def functions_of(look: Mapping[str, Any]) -> Set[str]:
 
 
 def events_of(
-    records: Sequence[Record], trusted: bool, known: Callable[[str], bool], before: Sequence[Mapping[str, Any]] = ()
+    records: Sequence[Record], trusted: bool, known: Callable[[str], bool], before: Sequence[Mapping[str, Any]] = (),
+    function: Callable[[str], str] = str,
 ) -> List[Dict[str, Any]]:
     """Group messages by rule and device, in the order of the log: ``event``, ``device``, ``number``, ``word``, ``count``, ``first``,
     ``last``, ``times`` (the last ones), ``text`` of the last message, and ``listed`` (it is about no PCI function, or about a known one).
-    ``before``: events of earlier messages. The end of a fault counts only from a trusted source and from the driver that reported it."""
+    ``before``: events of earlier messages; ``function``: names the PCI function of an interface. The end of a fault counts only from a
+    trusted source and from the driver that reported it."""
     found: Dict[Tuple[str, str, Optional[int]], Dict[str, Any]] = {
         (event["event"], event["device"], event["number"]): dict(event) for event in before}
     devices = Counter(event["event"] if event.get("listed") else "" for event in before)
-    for record in records:
+    for record in joined(records):
         for rule in RULES:
             match = rule.pattern.match(record.text) if rule.needle in record.text else None
             if match is None:
@@ -159,8 +192,10 @@ def events_of(
             name, number = rule.event, int(groups["number"]) if groups.get("number") else None
             if name == "gpu_lost":
                 name, number = "xid", FALLEN_OFF
-            key = (name, _device(next((groups[part] for part in ("device", "device2", "device3") if groups.get(part)), "")), number)
-            if name in ENDS and not (trusted and _driver(found.get((ENDS[name], key[1], None))) == _driver({"text": record.text})):
+            device = _device(next((groups[part] for part in ("device", "device2", "device3") if groups.get(part)), ""))
+            key = (name, function(device) if name == "tx_timeout" and pci_address(device) is None else device, number)
+            faults = [found.get((fault, key[1], None)) for fault in ENDS.get(name, ())]
+            if name in ENDS and not (trusted and (name in EVIDENCE or _ends(record, faults))):
                 break
             listed = pci_address(key[1]) is None or known(key[1])
             if key not in found:
@@ -174,9 +209,20 @@ def events_of(
     return list(found.values())
 
 
-def _driver(event: Optional[Mapping[str, Any]]) -> Optional[str]:
-    """Return the first word of a message, which names its driver."""
-    return None if event is None else event["text"].partition(" ")[0]
+def joined(records: Iterable[Record]) -> List[Record]:
+    """Join the lines of one message of NVIDIA's driver, which dmesg prints apart: only the first has the GPU."""
+    found: List[Record] = []
+    for record in records:
+        if record.text.startswith(MORE_LINES) and found and found[-1].text.startswith(GPU_LINE) and len(found[-1].text) < TEXT:
+            found[-1] = found[-1]._replace(text="%s\\x0a%s" % (found[-1].text, record.text))
+        else:
+            found.append(record)
+    return found
+
+
+def _ends(record: Record, faults: Iterable[Optional[Mapping[str, Any]]]) -> bool:
+    """Return whether a message is of the driver that reported one of the faults: its first word."""
+    return any(fault is not None and fault["text"].split(" ")[0].rstrip(":") == record.text.split(" ")[0].rstrip(":") for fault in faults)
 
 
 def _add(event: Dict[str, Any], record: Record, listed: bool) -> None:

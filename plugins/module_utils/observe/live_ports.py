@@ -9,7 +9,7 @@ import re
 import time
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..catalogue import counter_names
+from ..catalogue.counters import names_of, of_interface
 from ..formats import sysfs_values
 from ..host.drivers import Statistics
 from ..host.host import Host
@@ -84,7 +84,7 @@ class Ports:
     def _files(self, place: Place, path: str, groups: Sequence[Tuple[str, ...]]) -> List[str]:
         directories = (path + "/counters", path + "/hw_counters", place.path + "/hw_counters")
         for group in groups:
-            own = [[name, *counter_names.HCA.get(name, ())] for name in group]
+            own = [names_of(name) for name in group]
             files = [["%s/%s" % (directory, name) for name in names for directory in directories] for names in own]
             found = [next(filter(self._host.exists, each), None) for each in files]
             if any(found):
@@ -110,7 +110,7 @@ class Ports:
 
 def _pause(name: str) -> Optional[str]:
     """``rx_prio3_pause`` -> pauses_in."""
-    found = _PAUSE.fullmatch(counter_names.of_interface(name))
+    found = _PAUSE.fullmatch(of_interface(name))
     return None if found is None else "pauses_out" if found.group(1) == "t" else "pauses_in"
 
 

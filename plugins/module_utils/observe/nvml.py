@@ -36,7 +36,9 @@ RECOVERY = (("recovery", 230),)  # NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
 ACTIONS = ("None", "Reset", "Reboot", "Drain P2P", "Drain and Reset")  # nvmlDeviceGpuRecoveryAction_t, in nvidia-smi's words
 MODES = ("Disabled", "Enabled")  # nvmlEnableState_t
 SLOWDOWN = 1  # nvmlTemperatureThresholds_t
+FABRIC_NAMES = ("fabric_bandwidth", "fabric_state", "fabric_status", "fabric_clique", "fabric_cluster")
 FABRIC_V2 = 0x02000024  # nvmlGpuFabricInfo_v2: its number, and the size of the struct
+STATES = ("Not Supported", "Not Started", "In Progress", "Completed")  # nvmlGpuFabricState_t, in nvidia-smi's words
 BANDWIDTH = {1: "Degraded", 2: "Full"}  # NVML_GPU_FABRIC_HEALTH_MASK_DEGRADED_BW: the two lowest bits
 LINK_ERRORS = (("crc", 38), ("replay", 52), ("recovery", 59))  # NVML_FI_DEV_NVLINK_…_ERROR_COUNT_TOTAL
 
@@ -112,7 +114,8 @@ class Nvml:
         return [dict(known, **self._sampled(device)) for device, known in self._gpus]
 
     def health(self) -> List[Dict[str, Any]]:
-        """What the GPU asks for, modes, errors of memory, of PCIe and of NVLink; rows of memory that were replaced; which links are up."""
+        """What the GPU asks for, modes, errors of memory, of PCIe and of NVLink; rows of memory that were replaced; which links are up; its
+        place in the NVLink fabric."""
         return [dict(known, **self._health(device)) for device, known in self._gpus]
 
     def _identity(self, index: int) -> Tuple[Optional[Any], Dict[str, Any]]:
@@ -148,9 +151,10 @@ class Nvml:
         action, (ecc, _later), (mig, mig_later) = (
             self._fields(device, RECOVERY)["recovery"], self._modes(device, "EccMode"), self._modes(device, "MigMode"))
         persistence = self._figure(device, "PersistenceMode", (), WHOLE)
+        found.update(self._fabric(device))
         found.update(
             recovery=None if action is None else ACTIONS[action] if action < len(ACTIONS) else "action %d" % action, ecc=ecc, mig=mig,
-            mig_pending=mig_later, fabric_bandwidth=self._bandwidth(device), persistent=None if persistence is None else persistence == 1,
+            mig_pending=mig_later, persistent=None if persistence is None else persistence == 1,
             slow_celsius=self._figure(device, "TemperatureThreshold", (SLOWDOWN,), WHOLE),
             remapped_corrected=corrected, remapped_uncorrected=uncorrected, remap_pending=pending if pending is None else bool(pending),
             remap_failed=failed if failed is None else bool(failed), nvlinks=[bool(state) for state in links if state is not None],
@@ -177,10 +181,18 @@ class Nvml:
         told = device is not None and self._call("DeviceGet" + name, device, ctypes.byref(now), ctypes.byref(later))
         return (MODES[now.value & 1], MODES[later.value & 1]) if told else (None, None)
 
-    def _bandwidth(self, device: Optional[Any]) -> Optional[str]:
-        room = Fabric(version=FABRIC_V2)
-        told = self._struct(device, "GpuFabricInfoV", room)
-        return BANDWIDTH.get(told.health & 3) if told is not None else None
+    def _fabric(self, device: Optional[Any]) -> Dict[str, Optional[str]]:
+        """The GPU's place in the NVLink fabric; status, cluster and clique are valid only in the state Completed."""
+        told = self._struct(device, "GpuFabricInfoV", Fabric(version=FABRIC_V2))
+        if told is None:
+            return dict.fromkeys(FABRIC_NAMES)
+        digits = "".join("%02x" % byte for byte in told.cluster)
+        joined = told.state == len(STATES) - 1
+        return dict(zip(FABRIC_NAMES, (
+            BANDWIDTH.get(told.health & 3), STATES[told.state] if told.state < len(STATES) else "state %d" % told.state,
+            ("Success" if told.status == SUCCESS else "error %d" % told.status) if joined else None,
+            "%d" % told.clique if joined else None,
+            "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:])) if joined else None)))
 
     def _figures(self, device: Optional[Any], wanted: Rows) -> Dict[str, Any]:
         read = [(name, self._figure(device, function, arguments, kind), units) for name, function, arguments, kind, units in wanted]

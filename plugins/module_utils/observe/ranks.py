@@ -13,6 +13,7 @@ import stat
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
 
+from ..catalogue.counters import COUNTERS as ALL_COUNTERS
 from ..formats.outside import is_digits, lines_in, mapping, rows, whole
 from ..host.host import Host
 from .devices import CLASS_INFINIBAND
@@ -35,8 +36,7 @@ NUMBERED = (("RANK", "WORLD_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SI
             ("PMI_RANK", "PMI_SIZE"), ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"))
 TAKEN = frozenset(name for pair in NUMBERED for name in pair) | {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_JOB_NODELIST"}
 NCCL = ("libnccl", "librccl", "libtorch_cuda", "libtorch_hip")
-COUNTERS = ("port_xmit_data", "port_rcv_data", "port_xmit_wait", "symbol_error", "link_downed", "port_rcv_errors", "out_of_sequence",
-            "packet_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err")
+COUNTERS = tuple(row.name for row in ALL_COUNTERS if row.diagnosed)
 _INODE = re.compile(r"socket:\[([0-9]{1,20})\]")
 _INO = re.compile(r" ino:([0-9]{1,18})\b")
 _BYTES = re.compile(r" bytes_(?:acked|received):([0-9]{1,18})\b")

@@ -14,7 +14,7 @@ import re
 import time
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
-from ..catalogue import counter_names
+from ..catalogue.counters import names_of, of_interface
 from ..formats import sysfs_values
 from ..formats.outside import json_object, lines_in
 from ..host.host import Host
@@ -58,8 +58,7 @@ def hca_counters(host: Host, hca: str, port: int, names: Sequence[str]) -> Dict[
     base = "%s/%s/ports/%d" % (CLASS_INFINIBAND, hca, port)
     found: Dict[str, Optional[int]] = {}
     for name in names:
-        own = (name,) + counter_names.HCA.get(name, ())
-        paths = ["%s/%s/%s" % (base, directory, each) for each in own for directory in ("counters", "hw_counters")]
+        paths = ["%s/%s/%s" % (base, directory, each) for each in names_of(name) for directory in ("counters", "hw_counters")]
         path = next((path for path in paths if host.exists(path)), None)
         if path is not None:
             found[name] = sysfs_values.integer(attribute(host, path))  # "N/A (no PMA)", or EINVAL on a virtual function: None
@@ -80,7 +79,7 @@ def _ethtool(host: Host, netdev: str) -> Tuple[Dict[str, int], Optional[str]]:
     if result.rc != 0:
         return {}, "ethtool -S: %s" % first_line(result.err)
     matches = [match for match in map(_LINE.match, lines_in(result.out[:OUTPUT_LIMIT])) if match is not None]
-    named = {counter_names.of_interface(match.group(1)): int(match.group(2)) for match in matches}
+    named = {of_interface(match.group(1)): int(match.group(2)) for match in matches}
     found = {name: value for name, value in named.items() if _WANTED.fullmatch(name)}
     return found, None if found else "ethtool -S shows no counter of pauses or discards"
 

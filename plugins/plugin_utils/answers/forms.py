@@ -53,10 +53,15 @@ GPU = {
     "pci": str, "device_id": TEXT, "numa_node": WHOLE, "driver": TEXT, "name": TEXT, "uuid": TEXT, "nvlinks?": maybe([float]),
     "link?": LINK,
 }
+ACCELERATOR = {
+    "pci": str, "vendor_id": str, "device_id": str, "model": str, "kind": str, "driver": TEXT, "driver_version": TEXT, "numa_node": WHOLE,
+    "responds": maybe(bool), "ras": maybe(Map(Map(int))), "bad_pages": maybe(Map(int)), "xgmi": maybe(Map(int)), "link": LINK,
+}
 HCA_PORT = {
     "number": int, "state": TEXT, "phys_state": TEXT, "rate_gbps": NUMBER, "lanes?": WHOLE, "link_layer": TEXT, "lid": WHOLE, "lmc": WHOLE,
     "sm_lid": WHOLE, "cap_mask": TEXT, "port_guid": TEXT, "active_mtu": WHOLE, "netdev": TEXT, "netdev_mtu": WHOLE,
     "gids": maybe([{"index": int, "gid": str, "type": TEXT, "netdev": TEXT}]), "counters": Map(WHOLE), "hw_counters": Map(WHOLE),
+    "pkeys?": maybe([str]),
 }
 HCA = {
     "name": str, "node_type": TEXT, "node_guid": TEXT, "sys_image_guid": TEXT, "board_id": TEXT, "fw_ver": TEXT, "hw_rev": TEXT,
@@ -76,7 +81,8 @@ FACTS = {
     "schema": int, "hostname": TEXT, "virtual": TEXT, "os": Map(TEXT), "kernel": TEXT, "arch": TEXT, "boot": OBJECT,
     "stack": {"name": TEXT, "version": TEXT, "source": TEXT, "modules": OBJECT, "half_installed": maybe([str])},
     "dkms": OBJECTS, "storage": OBJECTS, "hcas": [HCA], "netdevs": [NETDEV], "qos": {"lldpad": DATA, "nics": [QOS_NIC]}, "firewall": OBJECT,
-    "modules": maybe(Map(Map(DATA))), "gpus": [GPU], "affinity?": [AFFINITY], "pci": OBJECT, "gpu_driver": OBJECT, "gpudirect": OBJECT,
+    "modules": maybe(Map(Map(DATA))), "gpus": [GPU], "accelerators?": [ACCELERATOR], "affinity?": [AFFINITY], "pci": OBJECT,
+    "gpu_driver": OBJECT, "gpudirect": OBJECT,
     "limits": OBJECT, "nccl": OBJECT, "aiacc": OBJECT, "nccl_libraries": OBJECTS, "packages": maybe(Map(str)), "erdma": OBJECT,
     "health?": OBJECT,
 }

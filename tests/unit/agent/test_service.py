@@ -14,9 +14,12 @@ from tests.fixtures.node_tree import kmsg
 from tests.lib import foreign
 
 from ansible_collections.railwright.rdma.plugins.module_utils.agent import service, status
-from ansible_collections.railwright.rdma.plugins.module_utils.agent.findings import open_findings
+from ansible_collections.railwright.rdma.plugins.module_utils.agent.counters import DOWNS, Part
+from ansible_collections.railwright.rdma.plugins.module_utils.agent.findings import error_verdicts, flap_verdicts, open_findings
+from ansible_collections.railwright.rdma.plugins.module_utils.agent.history import Moment
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.main import event_text, remembered, say_known
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.counters import BY_NAME
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.kernel_log import functions_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from health_faults import FAULTS, Fault, log
@@ -144,6 +147,41 @@ def test_a_counter_of_errors_that_runs_is_a_warning_of_the_port(make: Callable[[
     assert "port.growth" in node.checks(node.minute(), "warn")
     assert "port.growth" in node.checks(node.minute(61), "warn")  # of the hour before
     assert "port.growth" not in node.checks(node.minute(61), "warn")
+
+
+def put_counter(node: Node, name: str, value: int) -> None:
+    hca = node.host.listdir("/sys/class/infiniband")[0]
+    node.tree.put(f"/sys/class/infiniband/{hca}/ports/1/counters/{name}", f"{value}\n")
+
+
+@pytest.mark.parametrize(("name", "check"), [("symbol_error", "port.growth"), ("link_downed", "port.flaps")])
+def test_a_counter_at_its_ceiling_cures_nothing(name: str, check: str, make: Callable[[str], Node]) -> None:
+    """It can grow no more: what it counts is unknown until somebody resets it, and only then the port passes again."""
+    node = make("ib8")
+    node.minute()
+    ceiling = BY_NAME[name].ceiling or 0
+    put_counter(node, name, ceiling - 2)
+    node.minute()
+    put_counter(node, name, ceiling)
+    node.minute()
+    for _day in range(3):
+        answer = node.minute(24 * 60)
+        assert [row["check"] for row in answer["findings"] if row["check"] == check] == [check]
+    put_counter(node, name, 0)
+    node.minute(24 * 60)
+    assert check not in node.checks(node.minute(11), "warn")
+
+
+@pytest.mark.parametrize(("name", "check"), [("symbol_error", "port.growth"), ("link_downed", "port.flaps"),
+                                             ("excessive_buffer_overrun_errors", "port.growth")])  # fmt: skip
+def test_the_verdict_of_a_counter_at_its_ceiling_is_unknown(name: str, check: str) -> None:
+    full = [Part("port a", "mlx5_0", None, {DOWNS: 255}, [name]), Part("port b", "mlx5_1", None, {DOWNS: 1})]
+    moment = Moment(T, 86400.0, "boot-1")
+    found = flap_verdicts("n", full, [], moment, 3) + error_verdicts("n", full, ({}, {}))
+    assert {(item.check, item.subject): item.status for item in found} == {
+        (each, port): "unknown" if (each, port) == (check, "mlx5_0") else "pass"
+        for each in ("port.flaps", "port.growth") for port in ("mlx5_0", "mlx5_1")}  # fmt: skip
+    assert f"{name} is at its ceiling" in next(item.message for item in found if item.status == "unknown")
 
 
 def test_what_somebody_knows_does_not_count(make: Callable[[str], Node]) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.counters import COUNTERS
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host, Result
-from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import judge_deltas
+from ansible_collections.railwright.rdma.plugins.module_utils.measure.counter_verdicts import LINK, SUSPECT, judge_deltas
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping import ASKED_PEERS, ping_probes
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import judge_probe, payload, peers_of, probes
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject
@@ -44,6 +45,46 @@ def test_only_growth_is_judged(before: dict[str, Any], after: dict[str, Any], er
         ("port.errors", errors),
         ("port.discards", discards),
     ]
+
+
+FULL = {row.name: row.ceiling for row in COUNTERS if row.ceiling is not None}
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_a_counter_at_its_ceiling_is_unknown_under_load(name: str) -> None:
+    """It cannot grow, so that no growth proves nothing; one that reached its ceiling during the test grew."""
+    names = {"port.errors": LINK, "port.discards": SUSPECT}
+    check = next((check for check, own in names.items() if name in own), None)
+    if check is None:
+        assert name in {"port_rcv_remote_physical_errors", "port_xmit_constraint_errors"}, "the agent alone judges these"
+        return
+    beside = dict.fromkeys(names[check], 0)
+
+    def judged(before: int | None, after: int | None) -> Verdict:
+        found = judge_deltas(PORT, {**beside, name: before}, {**beside, name: after})
+        return next(item for item in found if item.check == check)
+
+    full = judged(FULL[name], FULL[name])
+    assert (full.status, f"{name} is at its ceiling of {FULL[name]}" in full.message, "perfquery -R" in full.message) == (
+        "unknown",
+        True,
+        True,
+    )
+    assert judged(0, FULL[name]).status == ("fail" if check == "port.errors" else "warn")
+    assert judged(0, 0).status == "pass"
+
+
+def test_the_widths_are_the_kernel_s() -> None:
+    """PORT_PMA_ATTR of drivers/infiniband/core/sysfs.c."""
+    assert {row.name: row.bits for row in COUNTERS if row.bits} == {
+        "symbol_error": 16, "link_error_recovery": 8, "link_downed": 8, "port_rcv_errors": 16, "port_rcv_remote_physical_errors": 16,
+        "port_xmit_discards": 16, "port_xmit_constraint_errors": 8, "local_link_integrity_errors": 4, "excessive_buffer_overrun_errors": 4,
+    }  # fmt: skip
+
+
+def test_another_counter_s_growth_is_found_beside_one_at_its_ceiling() -> None:
+    found = judge_deltas(PORT, {"symbol_error": 65535, "link_downed": 1}, {"symbol_error": 65535, "link_downed": 2})[0]
+    assert (found.status, found.found) == ("fail", "link_downed +1")
 
 
 def test_a_grown_counter_is_named_with_its_growth() -> None:

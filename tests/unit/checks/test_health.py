@@ -50,6 +50,7 @@ from health_faults import (
     smi,
     xid,
 )  # fmt: skip
+from health_lines import HARMLESS, Row
 from node_trees import NODES
 from profile_trees import Tree, spec_of
 
@@ -97,7 +98,8 @@ def test_each_fault_is_found(fault: Fault, node: Make) -> None:
 def test_there_are_forty_faults_of_every_check() -> None:
     assert len(FAULTS) >= 40
     assert len({fault.title for fault in FAULTS}) == len(FAULTS)
-    assert {fault.check for fault in FAULTS} == set(BY_CHECK) - {"node.kernel_log", "port.growth"}  # the second is the agent's
+    # The second is the agent's; the third is never better or worse than unknown.
+    assert {fault.check for fault in FAULTS} == set(BY_CHECK) - {"node.kernel_log", "port.growth", "accelerator.judged"}
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in NODES.iterdir() if path.name != "hgx-skew"))
@@ -179,6 +181,15 @@ def test_what_only_looks_like_a_fault_is_none(line: str, node: Make) -> None:
     tree = node()
     log(line)(tree)
     assert bad(judged(tree)) == []
+
+
+@pytest.mark.parametrize("row", HARMLESS, ids=[row.title for row in HARMLESS])
+def test_what_a_healthy_node_says_is_no_fault(row: Row, node: Make) -> None:
+    tree = node()
+    log(*row.lines)(tree)
+    found = judged(tree)
+    assert bad(found) == []
+    assert [item for item in found if item.status == "unknown"] == []
 
 
 def test_a_container_is_judged_by_its_own_devices(node: Make) -> None:

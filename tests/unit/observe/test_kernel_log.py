@@ -16,6 +16,7 @@ from tests.fixtures.node_tree import kmsg
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.kernel_log import RULES
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.health import judge_health
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import recording_name
+from ansible_collections.railwright.rdma.plugins.module_utils.host.kernel_ring import Record
 from ansible_collections.railwright.rdma.plugins.module_utils.observe import kernel_log
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
@@ -99,6 +100,102 @@ def test_strangers_neither_hide_a_real_fault_nor_fill_the_facts(node: Make) -> N
 ])  # fmt: skip
 def test_only_the_driver_that_reported_a_fault_ends_it(end: str, status: str, node: Make) -> None:
     assert judged(node(LOST + f"[40001.000000] {end}\n"))["hca.health"].status == status
+
+
+NIC = "0000:18:00.0"
+FAILED = {
+    "firmware failed": "device's health compromised - reached miss count", "recovery aborted": "health recovery flow aborted, PCI reads",
+    "command": "wait_func:1061:(pid 8): ACCESS_REG(0x805) timeout. Will cause a leak of a command resource",
+    "start": "probe_one:1770:(pid 9): mlx5_init_one failed with error code -110", "hardware": "synd 0x8: unrecoverable hardware error",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", FAILED.values(), ids=FAILED)
+@pytest.mark.parametrize(("kind", "status"), [("its own", "fail"), ("15b3:1015", "warn"), ("seen by the agent", "fail"), ("named", "fail")])
+def test_a_nic_that_is_gone_fails_the_node_only_where_it_carried_jobs(kind: str, status: str, text: str, node: Make) -> None:
+    """It left the bus with its fault. Evidence: the kind of the working NICs, the agent's memory, the inventory; else a management NIC."""
+    tree = node("")
+    ids = ":".join((tree.root / f"sys/bus/pci/devices/{NIC}" / name).read_text().strip()[2:] for name in ("vendor", "device"))
+    enumerated = ENUMERATED.replace("10de:2330", {"its own": ids}.get(kind, "15b3:1015"))
+    tree.put("/dev/kmsg", kmsg("[    0.000000] Linux version 6.8.0\n" + enumerated + f"[40000.0] mlx5_core {GONE}: {text}\n"))
+    if kind == "seen by the agent":
+        agent(tree, functions=[GONE])
+    rails = [{"name": "rail0", "match": {"pci": GONE if kind == "named" else NIC}}]
+    assert judged(tree, rails=rails)["hca.health"].status == status
+
+
+def test_the_agent_s_minutes_know_the_peers_too(node: Make) -> None:
+    tree = node("")
+    log = kernel_log.observe_log(tree.host)
+    tree.put("/dev/kmsg", (tree.root / "dev/kmsg").read_text() + kmsg(f"[40000.0] mlx5_core {NIC}: {FAILED['start']}\n", first=1))
+    assert [(event["event"], event["word"]) for event in kernel_log.newer_log(tree.host, log)["events"]] == [("nic_probe", kernel_log.PEER)]
+
+
+def test_a_virtual_function_is_no_peer(node: Make) -> None:
+    """A virtual function that does not start, beside others with RDMA devices, belongs to a machine above."""
+    tree = node(f"[40000.0] mlx5_core {NIC}: {FAILED['start']}\n")
+    (tree.root / f"sys/bus/pci/devices/{NIC}").resolve().joinpath("physfn").symlink_to("../0000:17:00.0")
+    assert [event["word"] for event in kernel_log.observe_log(tree.host)["events"]] == [""]
+
+
+PLUGGED, UNPLUGGED = (f"mlx5_core {NIC}: Port module event: module 0, Cable {word}" for word in ("plugged", "unplugged"))
+LINK_DOWN = f"mlx5_core {NIC}: Port: 1 Link DOWN"
+
+
+@pytest.mark.parametrize(("lines", "down", "found"), [
+    ([UNPLUGGED], True, None), ([PLUGGED, UNPLUGGED], True, "warn"), ([LINK_DOWN, UNPLUGGED], True, "warn"),
+    ([PLUGGED, UNPLUGGED, PLUGGED], True, None), ([PLUGGED, UNPLUGGED], False, None),
+    ([PLUGGED, UNPLUGGED, PLUGGED.replace("mlx5_core", "mlx5_ib")], True, "warn"),
+])  # fmt: skip
+def test_a_cable_is_missed_where_there_was_one(lines: list[str], down: bool, found: str | None, node: Make) -> None:
+    """A port that a boot finds empty is unused by design, and one that is active has its cable."""
+    tree = node("".join(f"[{40000 + at}.0] {line}\n" for at, line in enumerate(lines)))
+    if down:
+        tree.put("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")
+    verdict = judged(tree, rails=[{"name": "rail0", "match": {"pci": GONE}}]).get("port.optics")
+    assert (verdict and verdict.status) == found
+
+
+def test_an_empty_port_of_the_inventory_is_missed(node: Make) -> None:
+    tree = node(f"[40000.0] {UNPLUGGED}\n")
+    tree.put("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n")
+    assert judged(tree, rails=[{"name": "rail0", "match": {"pci": NIC}}])["port.optics"].status == "warn"
+
+
+@pytest.mark.parametrize(("at", "found"), [(40.0, None), (40000.0, "warn")])
+def test_firmware_may_be_slow_at_boot(at: float, found: str | None, node: Make) -> None:
+    """A DPU's NIC waits for the DPU; the note stays."""
+    tree = node(f"[{at:.1f}] mlx5_core {NIC}: wait_fw_init:199:(pid 17): Waiting for FW initialization, timeout abort in 100s (0xff)\n")
+    verdict = judged(tree).get("hca.health")
+    assert (verdict and verdict.status) == found
+
+
+@pytest.mark.parametrize(("bridge", "back", "found"), [
+    ("0000:16:01.0", False, "warn"), ("0000:16:01.0", True, "warn"), (GONE, False, "warn"), (GONE, True, None)])
+def test_a_disk_may_be_changed(bridge: str, back: bool, found: str | None, node: Make) -> None:
+    """A card that came back is a fault only above GPUs and HCAs."""
+    lines = ["Card not present", *(["Card present"] if back else [])]
+    tree = node(ENUMERATED + "".join(f"[{40000 + at}.0] pcieport {bridge}: pciehp: Slot(4): {text}\n" for at, text in enumerate(lines)))
+    (tree.root / "sys/bus/pci/devices/0000:16:01.0").mkdir(exist_ok=True)
+    verdict = judged(tree).get("pci.aer")
+    assert (verdict and verdict.status) == found
+
+
+@pytest.mark.parametrize("driver", ["mlx5_core", "mlx4_en"])
+def test_the_old_watchdog_names_the_interface(driver: str, node: Make) -> None:
+    """Its PCI function is the one in sysfs; an interface of no HCA is not judged."""
+    tree = node(f"[40000.0] NETDEV WATCHDOG: ib0 ({driver}): transmit queue 3 timed out\n"
+                f"[40001.0] NETDEV WATCHDOG: gone0 ({driver}): transmit queue 3 timed out\n")
+    assert [event["device"] for event in kernel_log.observe_log(tree.host)["events"]] == [NIC, "gone0"]
+    assert [item.subject for item in [judged(tree)["hca.health"]]] == [f"mlx5_0 ({NIC})"]
+
+
+def test_three_lines_of_one_message_are_joined_and_no_others() -> None:
+    first = kernel_log.GPU_LINE + GONE
+    lines = [first, "NVRM: (PCI ID: 10de:2330) installed in this system has", "NVRM: fallen off the bus and is not", XID[15:-1], first]
+    found = kernel_log.joined([Record(float(at), text, at) for at, text in enumerate(lines)])
+    assert [record.number for record in found] == [0, 3, 4]
+    assert [event["number"] for event in kernel_log.events_of(found, True, lambda _name: True)] == [79]
 
 
 @pytest.mark.parametrize(("driver", "status"), [("EXT4-fs", "warn"), ("XFS", "fail")])

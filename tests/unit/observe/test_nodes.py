@@ -49,6 +49,7 @@ PORT_KEYS = [
     "netdev_mtu",
     "gids",
     "counters",
+    "pkeys",
     "hw_counters",
 ]
 
@@ -65,6 +66,7 @@ def test_the_kinds_of_node_are_all_there() -> None:
     assert NAMES == [
         "broken",
         "doca8",
+        "efa-p5",
         "erdma-default",
         "erdma-gpu",
         "erdma-mainline",
@@ -73,6 +75,7 @@ def test_the_kinds_of_node_are_all_there() -> None:
         "hgx-skew",
         "ib8",
         "iwarp",
+        "mi300x8",
         "mlnx-ofed",
         "multiport",
         "nohca",
@@ -124,6 +127,7 @@ def test_the_schema_is_complete(name: str) -> None:
         "firewall",
         "modules",
         "gpus",
+        "accelerators",
         "pci",
         "affinity",
         "gpu_driver",

@@ -177,3 +177,30 @@ def test_close_closes_once() -> None:
     library = Library()
     nvml.open_nvml(library).close()
     assert library.shut == 1
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "expected"),
+    [
+        (3, 0, ("Completed", "Success", "7", "00010203-0405-0607-0809-0a0b0c0d0e0f")),
+        (3, 27, ("Completed", "error 27", "7", "00010203-0405-0607-0809-0a0b0c0d0e0f")),
+        (2, 0, ("In Progress", None, None, None)),  # status, clique and cluster are valid only once the state is Completed
+        (9, 0, ("state 9", None, None, None)),
+    ],
+)
+def test_the_place_in_the_nvlink_fabric_is_read(state: int, status: int, expected: tuple[str | None, ...]) -> None:
+    class Joined(Library):
+        def getgpufabricinfov(self, _device: Any, room: Any) -> int:
+            room._obj.state, room._obj.status, room._obj.clique, room._obj.health = state, status, 7, 2
+            room._obj.cluster[:] = list(range(16))
+            return 0
+
+    session = nvml.open_nvml(Joined())
+    row = session.health()[0]
+    assert tuple(row[name] for name in ("fabric_state", "fabric_status", "fabric_clique", "fabric_cluster")) == expected
+    assert row["fabric_bandwidth"] == "Full"
+
+
+def test_a_driver_without_the_fabric_call_says_nothing_of_it() -> None:
+    row = nvml.open_nvml(Library(missing=("nvmlDeviceGetGpuFabricInfoV",))).health()[0]
+    assert [row[name] for name in nvml.FABRIC_NAMES] == [None] * 5

@@ -83,9 +83,9 @@ def _devices(node: str, facts: Mapping[str, Any]) -> List[Device]:
         if hca.get("link") is not None and hca.get("pci_address") is not None:
             where = VerdictSubject(node, hca.get("name"), None, "%s (%s)" % (hca.get("name"), hca["pci_address"]))
             found.append(Device(where, hca["pci_address"], False, hca.get("numa_node"), hca["link"]))
-    for gpu in facts.get("gpus") or []:
+    for gpu in list(facts.get("gpus") or []) + list(facts.get("accelerators") or []):
         if gpu.get("link") is not None:
-            where = VerdictSubject(node, None, None, "GPU %s" % gpu["pci"])
+            where = VerdictSubject(node, None, None, "%s %s" % (gpu.get("model") or "GPU", gpu["pci"]))
             found.append(Device(where, gpu["pci"], True, gpu.get("numa_node"), gpu["link"]))
     return found
 
