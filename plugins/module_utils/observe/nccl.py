@@ -13,6 +13,7 @@ Values of other variables are never read out.
 import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..catalogue.net_plugins import NET_PLUGINS
 from ..formats import sysfs_values
 from ..formats.nccl_conf import conf_lines, conf_variables
 from ..formats.outside import is_digits, lines_in
@@ -42,6 +43,7 @@ def observe_nccl(host: Host) -> Dict[str, Any]:
         # what NCCL would load by itself while NCCL_NET_PLUGIN is not set
         "plugins": [directory + "/" + name
                     for directory in _LIBRARY_DIRECTORIES for name in host.listdir(directory) if _PLUGIN.match(name)],
+        "cloud_plugins": [path for row in NET_PLUGINS for path in row.paths if host.exists(path)],
     }
 
 
