@@ -24,7 +24,11 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.ages import
 
 TABLES = (("plugins/plugin_utils/tables/", ".yml"), ("plugins/module_utils/catalogue/", ".py"), ("constraints/", ".txt"))
 SPEED = ("boards", "ceilings", "perftest_limits")
-LIBRARY = 'const char first[] = "first";\nconst char name[] = "NCCL_BRAND_NEW";\nconst char known[] = "NCCL_DEBUG";\nconst char in[] = "see NCCL_CONFIG";\n'
+LIBRARY = """const char first[] = "first";
+const char new_one[] = "NCCL_BRAND_NEW";
+const char known[] = "NCCL_DEBUG";
+const char message[] = "see NCCL_CONFIG";
+"""
 
 
 def test_every_table_has_its_row_and_no_row_is_left_over() -> None:

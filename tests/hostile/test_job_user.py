@@ -12,7 +12,6 @@ import os
 import pickle
 import pty
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hostile.timed import in_time
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import bench
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
@@ -410,26 +410,12 @@ def test_a_terminal_of_the_users_does_not_become_ours(theirs: Path) -> None:
         os.close(fd)
 
 
-@contextmanager
-def in_time(seconds: int) -> Iterator[None]:
-    def late(_number: int, _frame: object) -> None:
-        raise AssertionError("it waits for the user")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def test_a_pipe_in_the_place_of_the_next_jobs_log(run: str) -> None:
     """A pipe that nobody reads kept whoever opens it for writing, for the hours that the controller waits."""
     path = Path(run_directory.directory_of(run), "all_reduce.log")
     with Host().acting_as("nobody", NOBODY, NOBODY):
         os.mkfifo(path)
-    with in_time(5), suppress(OSError):  # one line, by entry/bench.py
+    with in_time(30), suppress(OSError):  # one line, by entry/bench.py
         launch(run, "true")
 
 
@@ -438,7 +424,7 @@ def test_a_pipe_in_the_place_of_a_program(theirs: Path) -> None:
     with Host().acting_as("nobody", NOBODY, NOBODY):
         os.mkfifo(theirs / "all_reduce_perf", 0o755)
         shutil.copy("/bin/true", theirs / "broadcast_perf")
-    with in_time(20):
+    with in_time(60):
         assert set(toolchain.state(Host(), str(theirs))["programs"]) == {"broadcast_perf"}
 
 

@@ -15,7 +15,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import Ident
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES
 from field_specs import build_spec
 
-NODE = Identity("n1", Platform("ubuntu", "24.04", "noble", (), "Ubuntu 24.04", "debian", "apt"), "6.8.0", "x86_64", "3.12", None, (), (), ())
+UBUNTU = Platform("ubuntu", "24.04", "noble", (), "Ubuntu 24.04", "debian", "apt")
+NODE = Identity("n1", UBUNTU, "6.8.0", "x86_64", "3.12", None, (), (), ())
 NCCL = [{"path": "/usr/lib/x86_64-linux-gnu/libnccl.so.2", "version": "2.30.7", "origin": "package"}]
 CHECKED = [(profile.name, plugin.paths) for profile in NCCL_PROFILES for plugin in NET_PLUGINS if profile.transport == plugin.transport]
 
