@@ -161,7 +161,7 @@ def test_where_a_dump_is_said_to_be(leads: str, raised: bool, place: Path, their
         begun = time.monotonic()
         [row] = [row for row in seen(by_name()) if row["pid"] == pid]
     assert (row["recorded"] is not None) is (leads == "own" and not raised)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60
 
 
 @pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME"])
@@ -244,7 +244,7 @@ def test_processes_that_come_and_go_while_they_are_read() -> None:
 os.close(os.open('/dev/null', os.O_RDONLY))
 if not os.fork():
     os.setsid()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end and os.getppid() != 1:
         child = os.fork()
         if not child:
@@ -381,7 +381,7 @@ def test_files_in_the_directory_of_a_run(kind: str, run: str, place: Path, monke
     found = collected(run)
     assert "root-only" not in str(found)
     assert found["jobs"][0]["rc"] is None
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
     os.close(controller)
     os.close(terminal)
     shutil.rmtree(directory, ignore_errors=True)
@@ -465,7 +465,7 @@ def test_what_a_program_prints(kind: str, run: str, theirs: Path) -> None:
     found = finished(run)
     assert progress_text({"progress": found["progress"]}) is not None
     answer = collected(run)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
     row = answer["jobs"][0]
     shown = [*found["tail"], *row["tail"]]
     assert all(line.isprintable() and len(line) <= 300 for line in shown)
