@@ -173,7 +173,12 @@ constraints: $(LINK) ## raise every pinned version (needs the package index), th
 	done
 	@grep '^#' constraints/newest.txt >constraints/newest.txt.new
 	@$(VENV)/bin/python tests/containers/newest.py --pins >>constraints/newest.txt.new && mv constraints/newest.txt.new constraints/newest.txt
+	@$(VENV)/bin/python tools/freshness --compared constraints/core216.txt constraints/dev.txt constraints/newest.txt
 	@touch $(INSTALLED) $(INSTALLED216)
+
+.PHONY: freshness
+freshness: $(INSTALLED) ## how old each table is, and what the package indexes have that is newer than tables and pins; ARGS=--no-download
+	@$(BIN)/python tools/freshness $(ARGS)
 
 .PHONY: clean
 clean: ## remove what was built (environments too)

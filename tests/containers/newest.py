@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     if sys.version_info >= (3, 12):
         return subprocess.run(command(PLACE / "here", arguments), check=False).returncode
     download(PINS)
-    environment = ("--env=PIP_NO_INDEX=1", f"--env=PIP_FIND_LINKS={WHEELS}", "--env=PYTHONDONTWRITEBYTECODE=1")
+    environment = ("--env=RAILWRIGHT_LIES", "--env=PIP_NO_INDEX=1", f"--env=PIP_FIND_LINKS={WHEELS}", "--env=PYTHONDONTWRITEBYTECODE=1")
     # The Git directory of a linked work tree is outside of it.
     git = subprocess.run(("git", "rev-parse", "--path-format=absolute", "--git-common-dir"), capture_output=True, text=True, check=True)
     mounts = (f"--volume={ROOT}:{ROOT}", f"--volume={git.stdout.strip()}:{git.stdout.strip()}:ro", f"--workdir={ROOT}")

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a build server does after `make test`: .ci/run and tools/rotate themselves, with a `make` that prints what it is asked for."""
 
+import datetime as dt
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import repo
+
+sys.path.insert(0, str(repo.ROOT / "tools" / "generate"))
+import rotation
 
 MAKE = """#!/bin/sh
 echo "make $*"
@@ -52,9 +57,14 @@ def ran(directory: Path, *, minutes: int = 30, of_test: int = 0, of_long: int = 
     return done.returncode, done.stdout.splitlines()
 
 
+def run_rotate(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(directory / "tools/rotate"), *arguments], check=False, capture_output=True, text=True)
+
+
 def rotated(directory: Path, *arguments: str) -> str:
     """The row that is marked now."""
-    done = subprocess.run([str(directory / "tools/rotate"), *arguments], check=True, capture_output=True, text=True)
+    done = run_rotate(directory, *arguments)
+    assert done.returncode == 0, done.stderr
     return done.stdout.strip().removeprefix("marked for the next landing: ")
 
 
@@ -66,6 +76,47 @@ def test_each_row_runs_once_before_any_runs_twice(checkout: Path) -> None:
 def test_what_was_left_out_is_marked_again(checkout: Path) -> None:
     assert rotated(checkout) == "scenarios 2/10"
     assert [rotated(checkout, "--left-out"), rotated(checkout)] == ["scenarios 2/10", "lab test_agent.py"]
+
+
+def test_rows_that_ran_by_hand_are_recorded(checkout: Path) -> None:
+    """With today's date; the mark stays, and what ran today is the last to be marked again."""
+    rotated(checkout)
+    done = run_rotate(checkout, "--ran", "lab test_agent.py", "scenarios 2/10")
+    today = dt.datetime.now(dt.UTC).date().isoformat()
+    assert (done.returncode, done.stdout) == (0, f"ran on {today}: lab test_agent.py, scenarios 2/10; run: make generate\n")
+    lines = (checkout / FILE).read_text().splitlines()
+    assert lines[0].startswith("marked: {row: scenarios 2/10, ")
+    assert lines[2:] == [f"  - {{{ROWS[0]}}}", f"  - {{row: scenarios 2/10, minutes: 20, ran: {today}}}",
+                         f"  - {{row: lab test_agent.py, minutes: 30, ran: {today}}}"]  # fmt: skip
+    assert rotated(checkout) == "scenarios 1/10"
+
+
+def test_a_mark_of_an_earlier_day_does_not_move_a_row_back(checkout: Path) -> None:
+    (checkout / FILE).write_text(file_of("row: lab test_agent.py, minutes: 30, ran: 2026-11-20", ROWS[1], marked="lab test_agent.py",
+                                         date="2026-11-10"))  # fmt: skip
+    rotated(checkout)
+    assert "ran: 2026-11-20" in (checkout / FILE).read_text()
+
+
+def test_a_row_that_is_none_is_refused(checkout: Path) -> None:
+    before = (checkout / FILE).read_text()
+    done = run_rotate(checkout, "--ran", "lab test_agent.py", "lab", "test_agent.py")
+    assert (done.returncode, "no row lab, test_agent.py" in done.stderr) == (64, True)
+    assert run_rotate(checkout, "--ran").returncode == 64
+    assert (checkout / FILE).read_text() == before
+
+
+def test_the_page_shows_when_each_row_ran(checkout: Path) -> None:
+    """And which one is marked: both come from the file alone."""
+    (checkout / "docs").mkdir()
+    (checkout / rotation.PAGE).write_text(f"before\n{rotation.START}old\n{rotation.END}\nafter\n")
+    rotated(checkout)
+    run_rotate(checkout, "--ran", "lab test_agent.py")
+    page, today = rotation.files(checkout)[rotation.PAGE], dt.datetime.now(dt.UTC).date().isoformat()
+    assert "| `scenarios 1/10` | 2026-11-01 | 20 |\n| `scenarios 2/10` | not since 2026-11-29 | 20 |\n" in page
+    assert f"| `lab test_agent.py` | {today} | 30 |\n" in page
+    assert f"Marked for the landing of {today}: `scenarios 2/10`." in page
+    assert (page.startswith("before\n"), page.endswith("\nafter\n"), "old" in page) == (True, True, False)
 
 
 def test_the_marked_row_runs_after_everything(checkout: Path) -> None:

@@ -11,7 +11,6 @@ import json
 import os
 import resource
 import shutil
-import signal
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
@@ -19,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.hostile.timed import in_time
 
 import repo
 from node_trees import NODES
@@ -38,22 +38,18 @@ MEMORY = 1 << 30
 
 @contextmanager
 def bounded(seconds: int) -> Iterator[None]:
-    def late(_number: int, _frame: object) -> None:
-        raise AssertionError(f"not done in {seconds} s")
-
-    before, (soft, hard) = signal.signal(signal.SIGALRM, late), resource.getrlimit(resource.RLIMIT_AS)
+    """As ``in_time``, with MEMORY bytes of address space more than now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, hard))
-    signal.alarm(seconds)
     try:
-        yield
+        with in_time(seconds):
+            yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def printed(capsys: pytest.CaptureFixture[str], *argv: str, seconds: int = 20) -> str:
+def printed(capsys: pytest.CaptureFixture[str], *argv: str, seconds: int = 60) -> str:
     """What a verb prints: one of its exit codes, no traceback, and nothing that a terminal obeys."""
     console.out.cache_clear()  # they hold the streams of the test before
     console.err.cache_clear()

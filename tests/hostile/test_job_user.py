@@ -12,7 +12,6 @@ import os
 import pickle
 import pty
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.hostile.timed import in_time
 
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import bench
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import read_json
@@ -161,7 +161,7 @@ def test_where_a_dump_is_said_to_be(leads: str, raised: bool, place: Path, their
         begun = time.monotonic()
         [row] = [row for row in seen(by_name()) if row["pid"] == pid]
     assert (row["recorded"] is not None) is (leads == "own" and not raised)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60
 
 
 @pytest.mark.parametrize("variable", ["HOME", "XDG_CACHE_HOME"])
@@ -244,7 +244,7 @@ def test_processes_that_come_and_go_while_they_are_read() -> None:
 os.close(os.open('/dev/null', os.O_RDONLY))
 if not os.fork():
     os.setsid()
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while time.monotonic() < end and os.getppid() != 1:
         child = os.fork()
         if not child:
@@ -381,7 +381,7 @@ def test_files_in_the_directory_of_a_run(kind: str, run: str, place: Path, monke
     found = collected(run)
     assert "root-only" not in str(found)
     assert found["jobs"][0]["rc"] is None
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
     os.close(controller)
     os.close(terminal)
     shutil.rmtree(directory, ignore_errors=True)
@@ -410,26 +410,12 @@ def test_a_terminal_of_the_users_does_not_become_ours(theirs: Path) -> None:
         os.close(fd)
 
 
-@contextmanager
-def in_time(seconds: int) -> Iterator[None]:
-    def late(_number: int, _frame: object) -> None:
-        raise AssertionError("it waits for the user")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 def test_a_pipe_in_the_place_of_the_next_jobs_log(run: str) -> None:
     """A pipe that nobody reads kept whoever opens it for writing, for the hours that the controller waits."""
     path = Path(run_directory.directory_of(run), "all_reduce.log")
     with Host().acting_as("nobody", NOBODY, NOBODY):
         os.mkfifo(path)
-    with in_time(5), suppress(OSError):  # one line, by entry/bench.py
+    with in_time(30), suppress(OSError):  # one line, by entry/bench.py
         launch(run, "true")
 
 
@@ -438,7 +424,7 @@ def test_a_pipe_in_the_place_of_a_program(theirs: Path) -> None:
     with Host().acting_as("nobody", NOBODY, NOBODY):
         os.mkfifo(theirs / "all_reduce_perf", 0o755)
         shutil.copy("/bin/true", theirs / "broadcast_perf")
-    with in_time(20):
+    with in_time(60):
         assert set(toolchain.state(Host(), str(theirs))["programs"]) == {"broadcast_perf"}
 
 
@@ -479,7 +465,7 @@ def test_what_a_program_prints(kind: str, run: str, theirs: Path) -> None:
     found = finished(run)
     assert progress_text({"progress": found["progress"]}) is not None
     answer = collected(run)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 60
     row = answer["jobs"][0]
     shown = [*found["tail"], *row["tail"]]
     assert all(line.isprintable() and len(line) <= 300 for line in shown)

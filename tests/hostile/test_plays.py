@@ -2,14 +2,15 @@
 """Every playbook of ours, and roles that no playbook reaches, over liars and two honest nodes.
 
 A liar answers honestly until it is asked for the one thing that it lies about. It is alone with its lie, is named, and nothing of it
-happens on the controller. One play each in a normal run; with RAILWRIGHT_LIES above 1 more lies, and what the honest ones do is held
-against a run in which the liars simply fail.
+happens on the controller. One play each in a normal run, every tenth play with RAILWRIGHT_LIES=0.1; above 1 more lies, and what the honest
+ones do is held against a run in which the liars simply fail.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,14 +23,14 @@ from tests.hostile.scenarios import SCENARIOS, Scenario, answers
 from tests.hostile.test_modules import told
 
 ROOT = Path(__file__).resolve().parents[2]
-SCALE = int(os.environ.get("RAILWRIGHT_LIES", "1"))
+SCALE = float(os.environ.get("RAILWRIGHT_LIES", "1"))
 SICK = json.dumps({"failed": True, "changed": False, "msg": "sick"})
 MOST = 100  # liars of one play
-TURNED = 1 if SCALE == 1 else 2 * SCALE  # lies about an answer beside those with facts; every host of every task is a process
+TURNED = 1 if SCALE <= 1 else int(2 * SCALE)  # lies about an answer beside those with facts; every host of every task is a process
 FIRST = 4  # plays for an answer that one node alone is asked for
 LONG = ("apply_reboot", "apply_dnf", "nccl_tests_local", "upgrade")  # plays, and
 SLOW = ("ping:", "async_status:")  # answers, whose lies are waited out for minutes: in make test-hostile
-PLAYED = [item for item in SCENARIOS if SCALE > 1 or item.name not in LONG]
+PLAYED = [item for item in SCENARIOS if SCALE > 1 or item.name not in LONG][:: max(1, round(1 / SCALE))]
 
 
 class Told(NamedTuple):
@@ -51,7 +52,7 @@ def told_in(scenario: Scenario) -> list[Told]:
         first = (turn * 7919 + len(scenario.name) * 104729) % max(1, len(rest))
         step = max(1, len(rest) // TURNED)
         turned = (rest[first:] + rest[:first])[::step][:TURNED]
-        found += [Told(key, lie) for lie in [*some[: 1 if SCALE == 1 else len(DANGEROUS)], *turned]]
+        found += [Told(key, lie) for lie in [*some[: 1 if SCALE <= 1 else len(DANGEROUS)], *turned]]
     return found
 
 
@@ -79,6 +80,7 @@ def of_honest(outcome: Outcome) -> dict[str, list[tuple[str, bool]]]:
     return {name: [(task, bool(result.get("failed"))) for task, result in outcome.of(name)] for name in HONEST}
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("scenario", PLAYED, ids=lambda item: item.name)
 def test_a_liar_stays_alone_and_is_named(scenario: Scenario, tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
@@ -103,7 +105,7 @@ def judged(cluster: Cluster, scenario: Scenario, batch: list[Told], *, first: bo
     if not scenario.joint:
         for name in HONEST:
             assert bool(outcome.failures(name)) == bool(scenario.ends), outcome.failures(name)
-            assert scenario.ends in " ".join(outcome.failures(name))
+            assert re.search(scenario.ends, " ".join(outcome.failures(name)))
     if SCALE > 1 and all(item.lie.named for item in batch):
         honest = play(cluster, scenario, [(item.key, SICK) for item in batch], first=first)
         assert of_honest(outcome) == of_honest(honest), "a liar is to the others what a node is that fails"
@@ -119,7 +121,7 @@ def test_the_table_names_what_a_play_asks_for(scenario: Scenario, tmp_path: Path
 
 def test_there_are_enough_lies() -> None:
     alone = sum(len(told(key)) for key in tasks())
-    assert alone >= 2_000
+    assert alone >= 2_000 * min(1, SCALE)
     assert alone + sum(len(told_in(item)) for item in PLAYED) >= 2_000 * SCALE
 
 

@@ -344,18 +344,18 @@ def test_ctrl_c_is_130_and_ansible_ends_too(site: Site) -> None:
     marker = site.directory / "slept"
     site.playbook("plan", ("ansible.builtin.command", {"argv": ["sh", "-c", f"echo $$ >{marker}; sleep 60"]}))
     process = site.start("plan", "-i", "hosts.yml")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not marker.exists() and time.monotonic() < deadline:
         time.sleep(0.1)
     assert marker.exists()
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
-    _out, err = process.communicate(timeout=30)
+    _out, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert err.splitlines()[-1] == "railwright: stopped"
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 40  # and not the 60 of sleep
     left = [line for line in command_lines() if str(site.inventory) in line]
-    while left and time.monotonic() - begin < 10:  # told to end, it takes a moment
+    while left and time.monotonic() - begin < 40:  # told to end, it takes a moment
         time.sleep(0.1)
         left = [line for line in command_lines() if str(site.inventory) in line]
     assert not left, "ansible-playbook still runs"

@@ -45,8 +45,10 @@ COLLECTION = (("ANSIBLE_COLLECTIONS_PATH", str(ROOT / ".dev")), ("ANSIBLE_HOME",
 QUICK = frozenset(("default", "erdma", "firewall", "network", "rdma_stack_dnf", "slurm", "validate"))
 # Begun first, so that none of them runs alone at the end: the long ones that take five to seventeen minutes, and of the quick ones two.
 SLOWEST = ("upgrade_faults", "upgrade_kills", "tests-containers", "upgrade", "remediate", "rollback", "network", "default")
-# Where tests are marked core.
-OF_CORE = ("tests/unit", "tests/contract", "tests/hostile/test_found.py", "tests/integration/test_round_trips.py")
+# Where tests are marked core; of the lies a tenth of those of stage hostile.
+OF_CORE = ("tests/unit", "tests/contract", *(f"tests/hostile/test_{name}.py" for name in ("found", "modules", "plays")),
+           "tests/integration/test_round_trips.py")
+FEW_LIES = (("RAILWRIGHT_LIES", "0.1"),)
 OLDEST, NEWEST = (str(BIN216 / "python"), "-m", "pytest"), (str(BIN / "python"), "tests/containers/newest.py")
 TARGET_CODE = ("plugins/modules", "plugins/module_utils")
 
@@ -113,13 +115,14 @@ def stages() -> dict[str, Stage]:
     """Every stage by name, in the order of ``make test``."""
     cores = min(4, os.cpu_count() or 1)
     workers, more = str(cores), str(cores + 1)
-    newest = _pytest("newest", "-m", "core", *OF_CORE, timeout=20 * MINUTE, pytest=NEWEST)
+    core216 = _pytest("core216", "-m", "core", *OF_CORE, timeout=15 * MINUTE, pytest=OLDEST)._replace(env=FEW_LIES)
+    newest = _pytest("newest", "-m", "core", *OF_CORE, timeout=20 * MINUTE, pytest=NEWEST)._replace(env=FEW_LIES)
     long = _suite("containers", timeout=25 * MINUTE) + _scenarios("long", timeout=25 * MINUTE)
     table = (
         Stage("sanity", (Step("ansible-test", (str(BIN / "python"), "tools/stages/sanity.py", "{junit}"), 15 * MINUTE),), one_core=True),
         Stage("images", _images(), one_core=True),
         Stage("lint", _lint(), one_core=True),
-        Stage("core216", (_pytest("core216", "-m", "core", *OF_CORE, timeout=10 * MINUTE, pytest=OLDEST),), one_core=True),
+        Stage("core216", (core216,), one_core=True),
         Stage("newest", (newest._replace(cleanup=("podman", "rm", "--force", "--ignore", "railwright-newest")),), one_core=True),
         # One worker more than cores where tests wait: for time limits, for a command that defies its end, for a reboot.
         Stage("unit", (_pytest("unit", "-n", more, "tests/unit", "tests/faults", timeout=10 * MINUTE),)),

@@ -9,8 +9,9 @@ import json
 import zlib
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
-from ..formats.outside import is_digits, json_object, mapping, number
+from ..formats.outside import is_digits, json_object, mapping
 from ..host.host import Host
+from ..host.kernel_ring import uptime
 
 DIRECTORY = "/var/lib/railwright/agent"
 SEGMENT = 1024 * 1024  # bytes of a file, of which there are at most SEGMENTS: 30 days of 8 rails and 8 GPUs take a fifth of it
@@ -45,8 +46,8 @@ def is_stamped(record: Any) -> bool:
 
 def now(host: Host, t: float) -> Moment:
     """``t``: what the calendar says."""
-    up = number((host.read("/proc/uptime", 256) or "").split(" ")[0])
-    return Moment(t, up or 0.0, (host.line("/proc/sys/kernel/random/boot_id") or "")[:36])
+    up = uptime(host)
+    return Moment(t, up if up < float("inf") else 0.0, (host.line("/proc/sys/kernel/random/boot_id") or "")[:36])
 
 
 class History:

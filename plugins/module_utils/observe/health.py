@@ -12,6 +12,7 @@ from ..formats.outside import lines_in, number
 from ..formats.sysfs_values import integer, is_name, pci_address, token
 from ..host.disk import MOUNTS, mount_of, plain_path
 from ..host.host import Host
+from ..host.kernel_ring import uptime
 from ..types import Identity
 from .devices import CLASS_NET, attribute, pci_attribute
 from .gpu_health import TIMED_OUT, observe_gpu_health
@@ -59,9 +60,8 @@ def observe_applies(host: Host) -> List[int]:
 
 
 def up_hours(host: Host) -> Optional[int]:
-    text = (host.read("/proc/uptime", 256) or "").split(" ")[0]
-    seconds = number(text)
-    return int(seconds // 3600) if seconds is not None and seconds >= 0 else None
+    seconds = uptime(host)
+    return int(seconds // 3600) if seconds < float("inf") else None
 
 
 def observe_aer(host: Host, facts: Mapping[str, Any]) -> Dict[str, Any]:

@@ -13,11 +13,13 @@ Values of other variables are never read out.
 import re
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
+from ..catalogue.net_plugins import NET_PLUGINS
 from ..formats import sysfs_values
 from ..formats.nccl_conf import conf_lines, conf_variables
 from ..formats.outside import is_digits, lines_in
 from ..formats.secrets import fit_value
 from ..host.host import CUT, Host
+from ..host.kernel_ring import uptime
 from .nics import ancestors
 from .processes import boot_time, start_time
 
@@ -42,6 +44,7 @@ def observe_nccl(host: Host) -> Dict[str, Any]:
         # what NCCL would load by itself while NCCL_NET_PLUGIN is not set
         "plugins": [directory + "/" + name
                     for directory in _LIBRARY_DIRECTORIES for name in host.listdir(directory) if _PLUGIN.match(name)],
+        "cloud_plugins": [path for row in NET_PLUGINS for path in row.paths if host.exists(path)],
     }
 
 
@@ -111,7 +114,6 @@ SYSTEMD = "/run/systemd/system"  # there where systemd runs: sd_booted(3)
 AT_LOGIN = ("/etc/environment", "/etc/security/pam_env.conf", "/root/.ssh/environment")
 OLD_CONNECTION = "%s changed after this ssh connection had begun (ControlPersist keeps one); run it again when that has ended"
 USER_HZ = 100  # of every architecture that GPU nodes have: proc(5)
-_UPTIME = re.compile(r"([0-9]{1,12})\.")
 _NAME = re.compile(r"NCCL_[A-Z0-9_]{1,58}\Z")
 # Where somebody sets a variable for everybody, in the order in which they are looked through.
 FILES = ("/etc/environment", "/etc/profile", "/etc/bash.bashrc", "/etc/bashrc", "/root/.profile", "/root/.bash_profile", "/root/.bashrc",
@@ -184,10 +186,10 @@ def _ssh(host: Host) -> Carrier:
 
 def _changed_since(host: Host, sshd: str) -> List[str]:
     """Which files of sshd and pam_env are newer than the connection: they are read when it begins, and ssh's ControlPersist keeps it."""
-    ticks, boot, uptime = start_time(host, sshd), boot_time(host), _UPTIME.match(host.read("/proc/uptime") or "")
-    if ticks is None or not is_digits(ticks) or boot is None or uptime is None:
+    ticks, boot, up = start_time(host, sshd), boot_time(host), uptime(host)
+    if ticks is None or not is_digits(ticks) or boot is None or up == float("inf"):
         return []
-    begun, now = boot + int(ticks) / USER_HZ, boot + int(uptime.group(1)) + 1
+    begun, now = boot + int(ticks) / USER_HZ, boot + int(up) + 1
     return [path for path in AT_LOGIN if begun < (host.mtime(path) or 0) <= now]  # a stamp from the future says nothing
 
 

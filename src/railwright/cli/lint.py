@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright lint``: judge an inventory, touch no node."""
 
+import datetime as dt
 from enum import StrEnum
 from typing import Annotated
 
@@ -41,11 +42,13 @@ def command(inventory: Inventory, limit: Limit = None, form: Form = LintFormat.T
     with bad_input(inventory, unread):
         from railwright.job_user import root_logins
         from railwright.lint import judge_with_specs
+        from railwright.lint_ages import aged_tables
         from railwright.lint_examples import left_examples
         from railwright.lint_forms import github, sarif
 
         findings, specs = judge_with_specs(found)
-        findings = sorted(findings + left_examples(found) + root_logins(found, specs), key=lambda item: (item.file, item.line or 0))
+        findings = sorted(findings + left_examples(found) + root_logins(found, specs) + aged_tables(found, dt.datetime.now(dt.UTC).date()),
+                          key=lambda item: (item.file, item.line or 0))
     errors = sum(finding.severity == "error" for finding in findings)
     if form is LintFormat.JSON:
         console.print_json(findings_document(findings))

@@ -100,10 +100,17 @@ class Verbs(TyperGroup):
         return super().resolve_command(ctx, args)
 
 
-def show_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"railwright {__version__}")
-        raise typer.Exit
+def show_version(context: typer.Context, wanted: bool) -> None:
+    if not wanted:
+        return
+    typer.echo(f"railwright {__version__}")
+    if context.params.get("verbose"):
+        from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.ages import comparisons
+
+        typer.echo("tables, by the day on which each was last compared with its sources:")
+        for row in comparisons():
+            typer.echo(f"{row.compared} {row.table}: {row.against}")
+    raise typer.Exit
 
 
 def set_debug(wanted: bool) -> None:
@@ -115,16 +122,20 @@ def without_colour(wanted: bool) -> None:
         os.environ["NO_COLOR"] = "1"  # for whom we start, too
 
 
-Version = Annotated[bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")]
+Version = Annotated[bool, typer.Option("--version", callback=show_version, help="Print the version and exit.")]
+VERBOSE = "With --version: also when each table of facts was last compared, and with what."
+Verbose = Annotated[bool, typer.Option("--verbose", is_eager=True, help=VERBOSE)]  # eager: before the callback of --version
 DEBUG = "Show Ansible's own output, without its colours, and, after an error, the traceback."
 Debug = Annotated[bool, typer.Option("--debug", callback=set_debug, help=DEBUG)]
 NO_COLOUR = "No colours, as with NO_COLOR in the environment."
 NoColour = Annotated[bool, typer.Option("--no-color", callback=without_colour, is_eager=True, help=NO_COLOUR)]
 
 
-def root(version: Version = False, debug: Debug = False, no_color: NoColour = False) -> None:
+def root(version: Version = False, verbose: Verbose = False, debug: Debug = False, no_color: NoColour = False) -> None:
     """Takes the switches that stand before the verb."""
     del version, debug, no_color  # their callbacks have done the work
+    if verbose:
+        raise InputError("--verbose is an option of --version; allowed: railwright --version --verbose, railwright --debug VERB")
 
 
 def build() -> typer.Typer:

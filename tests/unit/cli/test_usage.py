@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.ages import comparisons
 from railwright.cli.main import HALF, MOVED, command, run
 from railwright.cli.main import VERBS as VERBS_BY_GROUP
 from railwright.lint import LintFinding
@@ -113,6 +114,17 @@ def test_version(tmp_path: Path) -> None:
     done = railwright("--version", state=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("railwright ")
+
+
+def test_verbose_version_says_when_each_table_was_compared(capsys: pytest.CaptureFixture[str]) -> None:
+    """In either order; by itself --verbose is refused."""
+    for argv in (["--version", "--verbose"], ["--verbose", "--version"]):
+        assert run(argv) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0].startswith("railwright ")
+        assert lines[2:] == [f"{row.compared} {row.table}: {row.against}" for row in comparisons()]
+    assert run(["--verbose", "plan", "-i", "."]) == 64
+    assert "railwright --version --verbose" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())

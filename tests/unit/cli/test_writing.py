@@ -174,7 +174,7 @@ def test_a_pipe_is_written_into_and_stays_one(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
     reader.start()
     write_atomic(pipe, "text", 0o644)
-    reader.join(10)
+    reader.join(60)
     assert read == ["text"]
     assert stat.S_ISFIFO(pipe.lstat().st_mode)
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]

@@ -26,7 +26,7 @@ def made(node: Captured, job: Job | None = None, **options: Any) -> Container:
 def words(text: str) -> list[str]:
     """What the program would be started with: a shell itself is asked."""
     functions = "".join(f"{name}() {{ printf '%s\\0' {name} \"$@\"; }}\n" for name in ("docker", "podman", "nerdctl"))
-    done = subprocess.run(["sh", "-eu", "-c", functions + text], capture_output=True, check=True, text=True, timeout=20, env={})
+    done = subprocess.run(["sh", "-eu", "-c", functions + text], capture_output=True, check=True, text=True, timeout=60, env={})
     return done.stdout.split("\0")[:-1]
 
 
@@ -263,7 +263,7 @@ def test_the_user_space_of_erdma_comes_from_its_repository(
         assert part in text, part
     assert text.index("test -s /etc/") < text.index(f"install -y{' --no-install-recommends' if 'apt-get' in text else ''} {packages}")
     run = text.partition("\nRUN ")[2]
-    subprocess.run(["sh", "-n", "-c", run], check=True, timeout=20)
+    subprocess.run(["sh", "-n", "-c", run], check=True, timeout=60)
 
 
 @pytest.mark.parametrize(("system", "values", "said"), [
@@ -292,7 +292,7 @@ def test_aiacc_where_the_profile_wants_it(captured: Captured, spec: Callable[...
     pinned = erdma(spec, **values, artifact_pins=both)
     text = rendered("containerfile", [made(captured, image_os=system, **pinned)])
     assert text.index("https://ali-perseus-release") < text.index(f"{'a' * 64}  /root/aiacc") < text.index(tool) < text.index("ldconfig")
-    subprocess.run(["sh", "-n", "-c", text.partition("\nRUN ")[2]], check=True, timeout=20)
+    subprocess.run(["sh", "-n", "-c", text.partition("\nRUN ")[2]], check=True, timeout=60)
     assert "aiacc" not in rendered("containerfile", [made(captured, image_os=system, **erdma(spec, erdma_repository_fingerprint="B" * 40))])
 
 

@@ -49,7 +49,7 @@ def caught(pid: int, sign: signal.Signals) -> bool:
 
 
 def soon(question: Callable[[], bool]) -> bool:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not question() and time.monotonic() < deadline:
         time.sleep(0.02)
     return question()

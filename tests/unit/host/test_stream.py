@@ -34,7 +34,7 @@ def test_it_ends_with_its_input() -> None:
         assert lines(process, 3) == [0, 1, 2]
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(2.0) == 0
+        assert process.wait(60.0) == 0
 
 
 def test_it_ends_when_nobody_reads() -> None:
@@ -42,25 +42,25 @@ def test_it_ends_when_nobody_reads() -> None:
         lines(process, 1)
         assert process.stdout is not None
         process.stdout.close()
-        assert process.wait(2.0) == 0
+        assert process.wait(60.0) == 0
 
 
 def test_it_ends_when_nothing_comes_in() -> None:
     with started(patience=0.5) as process:
         lines(process, 1)
-        assert process.wait(3.0) == 0
+        assert process.wait(60.0) == 0
 
 
 def test_a_beat_keeps_it_alive() -> None:
-    with started(patience=0.6) as process:
+    with started(patience=3.0) as process:
         assert process.stdin is not None
         for _beat in range(8):
             process.stdin.write(b"\n")
             process.stdin.flush()
-            time.sleep(0.2)
+            time.sleep(0.45)
         assert process.poll() is None
         process.stdin.close()
-        assert process.wait(2.0) == 0
+        assert process.wait(60.0) == 0
 
 
 @pytest.mark.parametrize("size", [0, 200_000])
@@ -73,4 +73,4 @@ def test_a_slow_reader_gets_whole_lines_and_no_old_ones(size: int) -> None:
         assert process.stdout is not None and process.stdin is not None
         process.stdin.close()
         os.read(process.stdout.fileno(), 1 << 20)
-        process.wait(2.0)
+        process.wait(60.0)

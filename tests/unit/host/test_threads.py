@@ -9,7 +9,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.host.threads impor
 
 
 def test_answers_come_in_order_and_all_are_asked_at_once() -> None:
-    together = threading.Barrier(3, timeout=20)
+    together = threading.Barrier(3, timeout=60)
 
     def ask(number: int) -> int:
         together.wait()

@@ -46,7 +46,7 @@ def path(tmp_path: Path) -> Iterator[Path]:
         thread = threading.Thread(target=serve, args=(listener,))
         thread.start()
         yield tmp_path / "qmp"
-        thread.join(10)
+        thread.join(60)
 
 
 def test_conversation(path: Path) -> None:

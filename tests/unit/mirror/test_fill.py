@@ -179,7 +179,7 @@ def test_a_server_that_drips_is_left(vendor: Vendor, tmp_path: Path) -> None:
     (outcome,) = filled(tmp_path, row(vendor), limits=QUICK._replace(seconds=1))
     assert outcome.state == FAILED
     assert "it took longer than 1 s" in outcome.text
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 30
 
 
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://127.0.0.1/x"])

@@ -39,7 +39,7 @@ def held(*lines: Any, after: str = "", job: bytes = b"job\n") -> dict[str, HostO
     program = f"import sys, time, os\nsys.stdout.write({text!r})\nsys.stdout.flush()\n{after}"
     running = Running(REGION, [sys.executable, "-c", program], job, Collector(), Stop())
     running.thread.start()
-    running.thread.join(30)
+    running.thread.join(60)
     assert not running.thread.is_alive()
     found = running.outcome(alone=False, joint=False)
     assert set(found.hosts) <= set(REGION.nodes), "a worker speaks of its own nodes alone"
@@ -167,7 +167,7 @@ def test_who_interrupts_waits_for_no_worker() -> None:
     running.thread.start()
     time.sleep(0.5)
     stop.ask(signal.SIGINT, None)
-    running.thread.join(20)
+    running.thread.join(60)
     assert not running.thread.is_alive()
     assert told(running.outcome(alone=False, joint=False).hosts) == gone("was interrupted")
     assert set(children(os.getpid())) <= before

@@ -79,7 +79,7 @@ def test_who_asks_meanwhile_waits_for_the_answer(tmp_path: Path, monkeypatch: py
     variables = {"groups": {"rdma": ["node1"]}, "hostvars": hosts}
     other = Thread(target=lambda: answers.append(cluster_addresses(variables)))
     answers.append(cluster_addresses(variables))
-    other.join(10)
+    other.join(60)
     assert answers == [{"peers": ["192.0.2.1/32"], "unknown": []}] * 2
     assert hosts.asked == 2
 

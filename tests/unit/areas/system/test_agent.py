@@ -112,7 +112,7 @@ def hook(
     script = tmp_path / "node-status"
     script.write_text(text)
     argv = [str(shutil.which(shell)), *(["sh"] if shell == "busybox" else [])]
-    return subprocess.run([*argv, script, word], capture_output=True, text=True, check=False, timeout=20, env={"PATH": "/nowhere"})
+    return subprocess.run([*argv, script, word], capture_output=True, text=True, check=False, timeout=60, env={"PATH": "/nowhere"})
 
 
 REASON = "gpu.xid GPU 0000:27:00.0: H100: Xid 79"
@@ -162,7 +162,7 @@ def test_the_hook_starts_no_process(tmp_path: Path) -> None:
         pytest.skip("no strace here")  # no tool of the tests': that no program is started the empty PATH of ``hook`` shows everywhere
     hook(tmp_path, "refuse 990 drain " + REASON, "prolog")
     answer = subprocess.run(["strace", "-f", "-e", "trace=process", "dash", tmp_path / "node-status", "prolog"], capture_output=True,
-                            text=True, check=False, timeout=20)
+                            text=True, check=False, timeout=60)
     assert "clone" not in answer.stderr
     assert "fork" not in answer.stderr
 

@@ -127,7 +127,7 @@ def aged(run: str, seconds: float) -> None:
 
 
 def children(run: str, wanted: int = 3) -> list[int]:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         found = [item.pid for item in processes.marked(HOST, run, OURS)]
         if len(found) >= wanted and any(Path(f"/proc/{pid}/comm").read_text() == "sleep\n" for pid in found):

@@ -61,7 +61,7 @@ def test_one_that_goes_on_is_ended_and_the_others_count(host: Node, rails: list[
     _verdicts, ports = perftest_node.start(host, "node2", "node1", rails, [PORT], OPTIONS)
     began = time.monotonic()
     found = perftest_node.run_clients(host, "node1", "node2", rails, ports, OPTIONS._replace(timeout=3), [FLOOR] * 3)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 40
     assert [(item.status, item.found) for item in found] == [("pass", 96.42), ("fail", None), ("pass", 96.42)]
     assert "no end in time" in found[1].message
     recorded = perftest_node.read_record(host)["servers"]

@@ -159,7 +159,7 @@ def test_the_server_is_ended_and_leaves_nothing(machine: Machine) -> None:
     machine.perftest(WORKS)
     before = listening(machine)
     machine.measure()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while machine.port in listening(machine):
         assert time.monotonic() < deadline, "the server still listens"
         time.sleep(0.05)
@@ -178,7 +178,7 @@ def test_a_server_that_dies_is_not_waited_for(machine: Machine) -> None:
     machine.perftest(DEAD)
     started = time.monotonic()
     [verdict] = machine.measure()
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 25
     assert verdict.status == "fail"
     assert "the server did not come up: Couldn't init GPU context: 100" in verdict.message
 
