@@ -7,10 +7,10 @@ The machine is what the inventory and the boards make of it, and not how it runs
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import SWITCH
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import one_line
 
 from ..spec.erdma_instances import busbw_floor
-from ..speed.boards import SWITCH
 from ..speed.ceilings import JUDGED_FROM, NVLS, NVLS_TREE, RING, TREE, Ceiling, ceiling
 from ..speed.machine import Machine
 

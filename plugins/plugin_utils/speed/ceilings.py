@@ -9,7 +9,8 @@ chooses, the highest holds. What is between nodes is taken to carry what the NIC
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .boards import SWITCH
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import SWITCH
+
 from .machine import CAN, RUNS, SOCKETS, SOCKETS_GBS, UNBOUNDED, Machine, cut_gbs, gpu_pcie_gbs, host_memory_gbs, machine_of, network_gbs
 
 JUDGED_FROM = 1 << 30  # bytes: below 1 GiB latency decides (NVIDIA/nccl-tests issue 212: 256 MiB are too small for the peak)

@@ -14,10 +14,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import Board, board_of
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
-
-from .boards import Board, board_of
 
 UNBOUNDED = float("inf")
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Site, floor_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.boards import board_of
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import board_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import JUDGED_FROM
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import machine_of
 from published_figures import Row, facts_of, published
