@@ -199,7 +199,8 @@ def read_export(path: Path) -> str:
 
 def _document(one: Checked) -> dict[str, Any]:
     return {"first": None if one.first is None else one.first.hop,
-            "hops": [{"hop": hop.hop, "status": hop.status, "expected": hop.expected, "found": hop.found, "line": one.lines.get(hop.hop) or one.advice.get(hop.hop)}
+            "hops": [{"hop": hop.hop, "status": hop.status, "expected": hop.expected, "found": hop.found,
+                      "line": one.lines.get(hop.hop) or one.advice.get(hop.hop)}
                      for hop in one.hops]}  # fmt: skip
 
 

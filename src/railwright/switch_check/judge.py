@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The lossless chain through one switch port, hop by hop as a packet goes: where it breaks first, and the line that puts it right. Pure.
 
-Hops, in this order: the link corrects its bit errors (fec), the frame fits (mtu), the DSCP counts (trust), it reaches its class (class), the class its priority group (group), the
-group has headroom (headroom) and is paused before it overflows (pfc); on the way out the class has its queue (queue), a received pause
-stops that queue and no other (pause), it marks (ecn), it has its share (schedule); CNP goes before all (cnp); a pause that never ends is
-ended (watchdog). Source: the QoS profile (docs/reference/profiles.md); IEEE 802.1Qbb, RFC 3168. FEC: IEEE 802.3bs-2017, clause 119
-(RS(544,514) is a part of each PHY of 200 and 400 Gb/s), 802.3cd-2018 and 802.3ck-2022 (lanes of 50 and 100 Gb/s).
+Hops, in this order: the link corrects its bit errors (fec), the frame fits (mtu), the DSCP counts (trust), it reaches its class (class),
+the class its priority group (group), the group has headroom (headroom) and is paused before it overflows (pfc); on the way out
+the class has its queue (queue), a received pause stops that queue and no other (pause), it marks (ecn), it has its share (schedule); CNP
+goes before all (cnp); a pause that never ends is ended (watchdog). Source: the QoS profile
+(docs/reference/profiles.md); IEEE 802.1Qbb, RFC 3168. FEC: IEEE 802.3bs-2017, clause 119 (RS(544,514) is a part of each PHY of 200 and
+400 Gb/s), 802.3cd-2018 and 802.3ck-2022 (lanes of 50 and 100 Gb/s).
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -136,8 +137,8 @@ def _way_out(port: Port, chain: Chain) -> Iterator[Hop]:
 
 
 def _cnp(port: Port, chain: Chain) -> Hop:
-    """Which class it is, is the switch's own affair: NX-OS has one queue alone that can be strict. A queue that waits its turn is a warning:
-    SONiC's own template has one (sonic-buildimage, qos_config.j2), and a late CNP costs throughput, not packets.
+    """Which class it is, is the switch's own affair: NX-OS has one queue alone that can be strict. A queue that waits its turn is a
+    warning: SONiC's own template has one (sonic-buildimage, qos_config.j2), and a late CNP costs throughput, not packets.
     """
     expected = f"DSCP {chain.cnp_dscp} in a lossy class with a strict queue"
     if port.classes is None or port.queues is None or port.schedule is None:

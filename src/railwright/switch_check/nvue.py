@@ -88,8 +88,8 @@ def _port(qos: Mapping[str, Any], name: str, row: Mapping[str, Any]) -> Port:
     return Port(
         name, link.get("state") != "down" and "down" not in mapping(link.get("state")), whole(link.get("mtu")), trust in ("l3", "both"),
         None if other else classes, None if other else queues,
-        {number: number for number in range(8)}, None if headroom is None else headroom - lossy, paused, {number: queues[number] for number in heard},
-        paused if watched else frozenset(), None if other else _marking(qos, own, roce=roce),
+        {number: number for number in range(8)}, None if headroom is None else headroom - lossy, paused,
+        {number: queues[number] for number in heard}, paused if watched else frozenset(), None if other else _marking(qos, own, roce=roce),
         None if other else _schedule(qos, own, roce=roce),
         _speed(str(link.get("speed"))), None if link.get("fec") is None else str(link["fec"]), None,
         on_off(link.get("auto-negotiate")), whole(link.get("lanes")), lossy,

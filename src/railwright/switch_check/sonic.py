@@ -55,7 +55,8 @@ def _port(tables: Mapping[str, Table], name: str, row: Mapping[str, Any], *, sav
         {number: _marking(tables, queue) for number, queue in queues.items()},
         {number: found for number, queue in queues.items() if (found := _schedule(tables, queue)) is not None},
         _whole(row.get("speed")), None if row.get("fec") is None else str(row["fec"]), str(row.get("alias") or name),
-        on_off(row.get("autoneg")), len(str(row["lanes"]).split(",")) if "lanes" in row else None, _lossy(tables, name, named.get("queues", {})),
+        on_off(row.get("autoneg")), len(str(row["lanes"]).split(",")) if "lanes" in row else None,
+        _lossy(tables, name, named.get("queues", {})),
     )  # fmt: skip
 
 

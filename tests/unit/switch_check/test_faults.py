@@ -130,7 +130,9 @@ def test_nvue_without_roce_mode_that_puts_the_priority_into_the_lossy_pool_fails
     ("400000", "1,2,3,4", "none", "on", "unknown"), ("400000", "1,2,3,4", "none", "off", "fail"), ("400000", "1", "what", None, "unknown"),
     (None, None, "none", None, "unknown"),
 ])  # fmt: skip
-def test_lanes_from_50_gb_on_need_reed_solomon(speed: str | None, lanes: str | None, fec: str | None, autoneg: str | None, status: str) -> None:
+def test_lanes_from_50_gb_on_need_reed_solomon(
+    speed: str | None, lanes: str | None, fec: str | None, autoneg: str | None, status: str,
+) -> None:  # fmt: skip
     export, row = switch_exports.sonic(), {"admin_status": "up", "mtu": "9216"}
     row |= {key: value for key, value in (("speed", speed), ("lanes", lanes), ("fec", fec), ("autoneg", autoneg)) if value is not None}
     export["PORT"]["Ethernet0"] = row
@@ -153,7 +155,8 @@ def every_broken_export() -> list[tuple[str, str]]:
         ("sonic", of.sonic(), (of.SONIC, of.SONIC_WARN)), ("nvue", of.nvue(), (of.NVUE, of.NVUE_WARN)))
         for table in tables for _hop, change in table.values() for config in (of.broken(good, change),)]  # fmt: skip
     return json_ones + [(os, good.replace(line, instead, 1)) for os, good, tables in (
-        ("eos", of.eos(), (of.EOS, of.EOS_WARN)), ("nxos", of.nxos(), (of.NXOS, of.NXOS_WARN)), ("onyx", of.onyx(), (of.ONYX, of.ONYX_WARN)))
+        ("eos", of.eos(), (of.EOS, of.EOS_WARN)), ("nxos", of.nxos(), (of.NXOS, of.NXOS_WARN)),
+        ("onyx", of.onyx(), (of.ONYX, of.ONYX_WARN)))
         for table in tables for _hop, line, instead in table.values()]  # fmt: skip
 
 
