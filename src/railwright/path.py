@@ -16,16 +16,15 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.health impo
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, number, rows, whole
 from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cabling import Cable, same_switch
 from railwright.switch_check import Port, check
+from railwright.switch_check.model import fec_name
 
 AGREES = {HOLDS: "pass", BREAKS: "fail"}  # other states of a link: nobody knows
 # A part of a NIC's facts, by the link that it decides; the source is named by the part.
 PARTS = {"DSCP": "forced_tc", "trust": "trust", "DSCP map": "dscp_priority", "priority": "dscp_priority", "PFC": "pfc", "ETS": "ets",
          "ECN": "ecn", "CNP": "cnp", "RDMA-CM ToS": "rdma_cm", "DCBX owner": "dcbx"}
-FEC = {"Reed-Solomon": ("rs", "rs-fec", "rs544", "rs528", "rs-fec-544", "rs-fec-528", "reed-solomon", "llrs"),
-       "Fire code": ("fc", "fc-fec", "baser", "base-r", "fire-code"), "none": ("none", "off", "no-fec", "disabled")}
 ODD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 MOST = 500  # characters of what a node says
-WAY_IN = ("mtu", "trust", "class", "group", "headroom", "pfc")  # of a switch's port, as a packet enters; the others as it leaves
+WAY_IN = ("fec", "mtu", "trust", "class", "group", "headroom", "pfc")  # of a switch's port, as a packet enters; the others as it leaves
 
 
 class Step(NamedTuple):
@@ -152,12 +151,6 @@ def _light(side: Mapping[str, Any], switch: Sequence[float] | None) -> str:
     return "; ".join(f"{name} sends {pair[0]:.1f}, gets {pair[1]:.1f} dBm" for name, pair in ends if pair)
 
 
-def fec_name(text: object) -> str | None:
-    """By one name, whatever ethtool (RS, BaseR, Off) or a platform calls it; None for auto, and for what is not known."""
-    word = str(text or "").lower()
-    return next((name for name, words in FEC.items() if word in words), None)
-
-
 def _switch(end: End, profile: QosProfile, mtu: int, exports: Mapping[str, Export], *, enters: bool) -> list[Step]:
     cable, of = end.cable, f"{end.node} {end.rail}"
     if not cable.switches:
@@ -174,7 +167,7 @@ def _switch(end: End, profile: QosProfile, mtu: int, exports: Mapping[str, Expor
             why = str(error)
             continue
         own = [Step(place, hop.hop, hop.status, hop.expected, hop.found, export.file) for hop in checked.hops
-               if (hop.hop in WAY_IN) == enters or hop.hop in ("mtu", "pfc")]  # fmt: skip
+               if (hop.hop in WAY_IN) == enters or hop.hop in ("fec", "mtu", "pfc")]  # fmt: skip
         link = _link(end, place, checked.side, export)
         return link + own if enters else own + link
     return [Step(place, "port", "unknown", "this port in the export", f"{export.file} {why}", export.file)]

@@ -151,7 +151,6 @@ EOS: dict[str, tuple[str, str, str]] = {
     "the DSCP goes to another class": ("class", "qos map dscp 26 to traffic-class 3\n", "qos map dscp 26 to traffic-class 2\n"),
     "PFC is off": ("pfc", "   priority-flow-control on\n", ""),
     "PFC is on the neighbour priority": ("pfc", "priority 3 no-drop", "priority 4 no-drop"),
-    "PFC is on one priority more": ("pfc", "priority 3 no-drop\n", "priority 3 no-drop\n   priority-flow-control priority 4 no-drop\n"),
     "PFC drops": ("pfc", "priority 3 no-drop", "priority 3 drop"),
     "the class goes out by another queue": ("queue", "traffic-class 3 to tx-queue 3", "traffic-class 3 to tx-queue 2"),
     "another class is in RoCE's queue": ("queue", "traffic-class 3 to tx-queue 3", "traffic-class 2-3 to tx-queue 3"),
@@ -159,6 +158,13 @@ EOS: dict[str, tuple[str, str, str]] = {
     "the thresholds are the wrong way round": ("ecn", "minimum-threshold 256 kbytes", "minimum-threshold 1 mbytes"),
     "the RoCE queue is strict": ("schedule", "      no priority\n      bandwidth percent 50\n", ""),
     "CNP goes with best effort": ("cnp", "qos map dscp 48 to traffic-class 6\n", "qos map dscp 48 to traffic-class 0\n"),
+    "FEC is off on fast lanes": (
+        "fec", "   mtu 9214\n", "   mtu 9214\n   speed forced 400gfull\n   no error-correction encoding\n"),
+}  # fmt: skip
+
+EOS_WARN: dict[str, tuple[str, str, str]] = {
+    "the watchdog is off": ("watchdog", "priority-flow-control pause watchdog default timeout 0.20\n", ""),
+    "PFC is on one priority more": ("pfc", "priority 3 no-drop\n", "priority 3 no-drop\n   priority-flow-control priority 4 no-drop\n"),
     "CNP's queue waits its turn": ("cnp", "   uc-tx-queue 0\n", "   uc-tx-queue 6\n      no priority\n   uc-tx-queue 0\n"),
 }  # fmt: skip
 
@@ -175,6 +181,11 @@ def _put(*path: str | int) -> Callable[[Any], Callable[[Config], None]]:
                 place[path[-1]] = value
         return change
     return of
+
+
+def _lossy_queue(config: Config) -> None:
+    config["BUFFER_QUEUE"] = {"Ethernet0|3-4": {"profile": "egress_lossy_profile"}}
+    config["BUFFER_PROFILE"]["egress_lossy_profile"] = {"pool": "egress_lossy_pool", "size": "0", "dynamic_th": "3"}
 
 
 PORT = "Ethernet0"
@@ -196,7 +207,6 @@ SONIC: dict[str, tuple[str, Callable[[Config], None]]] = {
     "the group has no buffer of its own": ("headroom", _put("BUFFER_PG", f"{PORT}|3")(None)),
     "PFC is off": ("pfc", _put(*QOS, "pfc_enable")("")),
     "PFC is on the neighbour priority": ("pfc", _put(*QOS, "pfc_enable")("4")),
-    "PFC is on one priority more": ("pfc", _put(*QOS, "pfc_enable")("3,4")),
     "the class goes out by another queue": ("queue", _put("TC_TO_QUEUE_MAP", "AZURE", "3")("2")),
     "the port has no map of queues": ("queue", _put(*QOS, "tc_to_queue_map")(None)),
     "a received pause stops another queue": ("pause", _put("MAP_PFC_PRIORITY_TO_QUEUE", "AZURE", "3")("4")),
@@ -210,13 +220,17 @@ SONIC: dict[str, tuple[str, Callable[[Config], None]]] = {
     "the RoCE queue is strict": ("schedule", _put("QUEUE", f"{PORT}|3", "scheduler")("strict")),
     "the RoCE queue has no scheduler": ("schedule", _put("QUEUE", f"{PORT}|3", "scheduler")(None)),
     "CNP goes with best effort": ("cnp", _put("DSCP_TO_TC_MAP", "AZURE", "48")("0")),
-    "CNP's queue waits its turn": ("cnp", _put("QUEUE", f"{PORT}|6", "scheduler")("scheduler.0")),
-    "CNP's class goes out by another queue": ("cnp", _put("TC_TO_QUEUE_MAP", "AZURE", "6")("5")),
+    "FEC is off on fast lanes": ("fec", _put("PORT", PORT, "fec")("none")),
+    "FEC is the one of slow lanes": ("fec", _put("PORT", PORT, "fec")("fc")),
+    "the queue's buffer is from the lossy pool": ("headroom", _lossy_queue),
 }  # fmt: skip
 # Where the chain still holds, and somebody should look.
 SONIC_WARN: dict[str, tuple[str, Callable[[Config], None]]] = {
     "the watchdog watches nothing": ("watchdog", _put("PFC_WD", PORT)(None)),
     "the watchdog watches another priority": ("watchdog", _put(*QOS, "pfcwd_sw_enable")("4")),
+    "PFC is on one priority more": ("pfc", _put(*QOS, "pfc_enable")("3,4")),
+    "CNP's queue waits its turn": ("cnp", _put("QUEUE", f"{PORT}|6", "scheduler")("scheduler.0")),
+    "CNP's class goes out by another queue": ("cnp", _put("TC_TO_QUEUE_MAP", "AZURE", "6")("5")),
 }
 
 
@@ -232,7 +246,6 @@ NVUE: dict[str, tuple[str, Callable[[Config], None]]] = {
     "the lossless pool has another priority": ("headroom", _put(*Q, "traffic-pool", "roce-lossless", "switch-priority")([4])),
     "the lossless pool is empty": ("headroom", _put(*Q, "traffic-pool", "roce-lossless", "switch-priority")([])),
     "PFC is on the neighbour priority": ("pfc", _put(*Q, "pfc", "default-global", "switch-priority")([4])),
-    "PFC is on one priority more": ("pfc", _put(*Q, "pfc", "default-global", "switch-priority")([3, 4])),
     "PFC is on none": ("pfc", _put(*Q, "pfc", "default-global", "switch-priority")([])),
     "PFC is text": ("pfc", _put(*Q, "pfc", "default-global", "switch-priority")("2,4-5")),
     "the port has a PFC profile of its own": ("pfc", _put(*SET, "interface", "swp1", "qos", "pfc")({"profile": "none-such"})),
@@ -243,12 +256,15 @@ NVUE: dict[str, tuple[str, Callable[[Config], None]]] = {
                                                            "min-threshold")(3000000)),
     "the RoCE queue is strict": ("schedule", _put(*Q, "egress-scheduler", "default-global", "traffic-class", "3")({"mode": "strict"})),
     "CNP goes with best effort": ("cnp", _put(*Q, "mapping", "default-global", "dscp", "48", "switch-priority")(0)),
-    "CNP's queue waits its turn": ("cnp", _put(*Q, "egress-scheduler", "default-global", "traffic-class", "6")({"mode": "dwrr"})),
     "CNP's priority goes out with best effort": ("cnp", _put(*QUEUES, "6")({"traffic-class": 0})),
+    "FEC is off on fast lanes": ("fec", _put(*SET, "interface", "swp1", "link", "fec")("off")),
+    "a lossy pool has the priority": ("headroom", _put(*Q, "traffic-pool")({"default-lossy": {"switch-priority": list(range(8))}})),
 }  # fmt: skip
 NVUE_WARN: dict[str, tuple[str, Callable[[Config], None]]] = {
     "the watchdog is off": ("watchdog", _put(*SET, "interface", "swp1", "qos", "pfc-watchdog", "state")("disabled")),
     "the watchdog is not said": ("watchdog", _put(*SET, "interface", "swp1", "qos", "pfc-watchdog")(None)),
+    "PFC is on one priority more": ("pfc", _put(*Q, "pfc", "default-global", "switch-priority")([3, 4])),
+    "CNP's queue waits its turn": ("cnp", _put(*Q, "egress-scheduler", "default-global", "traffic-class", "6")({"mode": "dwrr"})),
 }
 
 
@@ -338,21 +354,22 @@ NXOS: dict[str, tuple[str, str, str]] = {
     "the switch has no network-qos policy": ("group", "  service-policy type network-qos NQ\n", ""),
     "PFC follows DCBX": ("pfc", "  priority-flow-control mode on\n", ""),
     "PFC is off": ("pfc", "priority-flow-control mode on\n", "priority-flow-control mode off\n"),
-    "PFC is on one priority more": (
-        "pfc", "  class type network-qos c-8q-nq-default\n",
-        "  class type network-qos c-8q-nq4\n    pause pfc-cos 4\n  class type network-qos c-8q-nq-default\n"),
     "random-detect drops": ("ecn", " weight 0 ecn\n", " weight 0\n"),
     "the queue does not mark": (
         "ecn", "    random-detect minimum-threshold 150 kbytes maximum-threshold 3000 kbytes drop-probability 7 weight 0 ecn\n", ""),
     "the thresholds are the wrong way round": ("ecn", "minimum-threshold 150 kbytes", "minimum-threshold 4 mbytes"),
     "the RoCE queue is strict": ("schedule", "    bandwidth remaining percent 50\n    random", "    priority level 2\n    random"),
     "CNP goes with best effort": ("cnp", "    set qos-group 7\n", "    set qos-group 0\n"),
-    "CNP's queue waits its turn": ("cnp", "    priority level 1\n", "    bandwidth remaining percent 1\n"),
     "CNP goes with RoCE": ("cnp", "    set qos-group 7\n", "    set qos-group 3\n"),
+    "FEC is off on fast lanes": ("fec", "  fec rs-fec\n", "  fec off\n"),
 }  # fmt: skip
 NXOS_WARN: dict[str, tuple[str, str, str]] = {
     "the switch's watchdog is off": ("watchdog", "feature lldp\npriority-flow-control watch-dog-interval on\n", "feature lldp\n"),
     "the port's watchdog is off": ("watchdog", "  priority-flow-control watch-dog-interval on\n", ""),
+    "PFC is on one priority more": (
+        "pfc", "  class type network-qos c-8q-nq-default\n",
+        "  class type network-qos c-8q-nq4\n    pause pfc-cos 4\n  class type network-qos c-8q-nq-default\n"),
+    "CNP's queue waits its turn": ("cnp", "    priority level 1\n", "    bandwidth remaining percent 1\n"),
 }
 
 ONYX_TEXT = """##
@@ -402,7 +419,6 @@ ONYX: dict[str, tuple[str, str, str]] = {
     "the port's trust is taken back": (
         "trust", "   interface ethernet 1/1 pfc-wd\n", "   interface ethernet 1/1 pfc-wd\n   interface ethernet 1/1 no qos trust\n"),
     "PFC is on the neighbour priority": ("pfc", "control priority 3 enable", "control priority 4 enable"),
-    "PFC is on one priority more": ("pfc", "control priority 3 enable", "control priority 3-4 enable"),
     "the port's PFC is off": ("pfc", "ethernet 1/1 dcb priority-flow-control mode on", "ethernet 1/1 dcb priority-flow-control mode off"),
     "another priority is in RoCE's queue": ("queue", "traffic-class 3 bind switch-priority 3", "traffic-class 3 bind switch-priority 3-4"),
     "the queue does not mark": ("ecn", "1/1 traffic-class 3 congestion-control ecn", "1/1 traffic-class 3 congestion-control red"),
@@ -410,6 +426,12 @@ ONYX: dict[str, tuple[str, str, str]] = {
                                                "1/1 traffic-class 3 congestion-control ecn minimum-absolute 4000"),
     "the RoCE queue is strict": ("schedule", "traffic-class 3 dcb ets wrr 50", "traffic-class 3 dcb ets strict"),
     "CNP goes with best effort": ("cnp", "dscp 48 to switch-priority 6", "dscp 48 to switch-priority 0"),
+    "FEC is off on fast lanes": (
+        "fec", "   interface ethernet 1/1 qos trust L3\n",
+        "   interface ethernet 1/1 qos trust L3\n   interface ethernet 1/1 speed 400G\n   interface ethernet 1/1 fec-override no-fec\n"),
+}  # fmt: skip
+ONYX_WARN: dict[str, tuple[str, str, str]] = {
+    "the port's watchdog is off": ("watchdog", "   interface ethernet 1/1 pfc-wd\n", ""),
+    "PFC is on one priority more": ("pfc", "control priority 3 enable", "control priority 3-4 enable"),
     "CNP's queue waits its turn": ("cnp", "ethernet 1/1 traffic-class 6 dcb ets strict", "ethernet 1/1 traffic-class 6 dcb ets wrr 10"),
 }  # fmt: skip
-ONYX_WARN: dict[str, tuple[str, str, str]] = {"the port's watchdog is off": ("watchdog", "   interface ethernet 1/1 pfc-wd\n", "")}

@@ -11,7 +11,7 @@ import re
 import resource
 import stat
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Set, Tuple
 
 from ..catalogue.counters import COUNTERS as ALL_COUNTERS
 from ..formats.outside import is_digits, lines_in, mapping, rows, whole
@@ -19,6 +19,7 @@ from ..host.host import Host
 from .devices import CLASS_INFINIBAND
 from .kernel_log import TEXT, TRUSTED, Log, read_log
 from .processes import SWITCHES, boot_time
+from .program_names import executes
 from .traffic_counters import hca_counters
 
 LOOKS = 6  # with five pauses between them
@@ -89,8 +90,8 @@ def observe_ranks(host: Host, wanted: Wanted, seconds: float, sleep: Callable[[f
 
 
 def job_processes(host: Host, wanted: Wanted) -> List[Process]:
-    found = []
-    for pid in [int(name) for name in host.listdir("/proc") if is_digits(name) and int(name) != host.process()]:
+    found, own = [], _own_family(host)
+    for pid in [int(name) for name in host.listdir("/proc") if is_digits(name) and int(name) not in own]:
         status, fields = host.status("/proc/%d" % pid), _stat(host, pid)
         if status is None or fields is None or wanted.uid not in (None, status.st_uid):
             continue
@@ -101,6 +102,18 @@ def job_processes(host: Host, wanted: Wanted) -> List[Process]:
     return found
 
 
+def _own_family(host: Host) -> Set[int]:
+    """This process and those that it was started by, up to the node's first: with a local connection railwright itself among them."""
+    found, pid = {host.process()}, host.process()
+    for _level in range(LEVELS):
+        fields = _stat(host, pid)
+        pid = int(fields[2]) if fields is not None else 0
+        if pid in (0, 1):
+            break
+        found.add(pid)
+    return found
+
+
 def _is_wanted(host: Host, pid: int, name: str, env: Dict[str, str], wanted: Wanted) -> bool:
     if wanted.job is not None:
         return env.get("SLURM_JOB_ID") == wanted.job
@@ -108,7 +121,7 @@ def _is_wanted(host: Host, pid: int, name: str, env: Dict[str, str], wanted: Wan
         groups = (host.read("/proc/%d/cgroup" % pid, 65536) or "").replace("_", "-")
         return name != "pause" and any("pod" + pod in groups for pod in wanted.pods)
     words = (host.read("/proc/%d/cmdline" % pid, 65536) or "").split("\0")
-    return wanted.process in [name] + [word.rpartition("/")[2] for word in words[:16]]
+    return wanted.process is not None and executes(wanted.process, name, words)
 
 
 def _stat(host: Host, pid: int) -> Optional[List[str]]:

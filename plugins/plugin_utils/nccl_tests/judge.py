@@ -2,7 +2,7 @@
 """The verdicts on one run of nccl-tests: did it end, were the values right, was it fast enough. Pure.
 
 The average that nccl-tests prints is the plain mean over every size, so one small size pulls it down: it is reported
-and never judged. Judged is the median of both halves over the largest sizes (1 GiB and up, else the largest there is).
+and never judged. Judged is the median of both halves over the largest sizes (1 GiB and up, with B300 4 GiB, else the largest there is).
 """
 
 from collections.abc import Mapping
@@ -27,18 +27,18 @@ def judge_run(parsed: Mapping[str, Any], node: str, subject: str, floor: Floor) 
     return [_values(parsed, where), _speed(parsed, where, floor)]
 
 
-def judged_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of the sizes that say something about bandwidth."""
-    large = [row for row in rows if row["size"] >= JUDGED_FROM]
+def judged_rows(rows: list[dict[str, Any]], since: int = JUDGED_FROM) -> list[dict[str, Any]]:
+    """The rows of the sizes that say something about bandwidth. ``since``: bytes."""
+    large = [row for row in rows if row["size"] >= since]
     if large or not rows:
         return large
     top = max(row["size"] for row in rows)
     return [row for row in rows if row["size"] == top]
 
 
-def judged_busbw(rows: list[dict[str, Any]]) -> float | None:
+def judged_busbw(rows: list[dict[str, Any]], since: int = JUDGED_FROM) -> float | None:
     """GB/s: the median over the judged rows and both halves; None without a figure."""
-    found = [float(half["busbw"]) for row in judged_rows(rows) for half in (row["out_of_place"], row["in_place"])
+    found = [float(half["busbw"]) for row in judged_rows(rows, since) for half in (row["out_of_place"], row["in_place"])
              if half is not None and half["busbw"] is not None]
     return median(found) if found else None
 
@@ -69,8 +69,8 @@ def _values(parsed: Mapping[str, Any], where: VerdictSubject) -> Verdict:
 
 
 def _speed(parsed: Mapping[str, Any], where: VerdictSubject, floor: Floor) -> Verdict:
-    found = judged_busbw(parsed["rows"])
-    sizes = sorted({row["size"] for row in judged_rows(parsed["rows"])})
+    found = judged_busbw(parsed["rows"], floor.judged_from)
+    sizes = sorted({row["size"] for row in judged_rows(parsed["rows"], floor.judged_from)})
     over = "at %s" % (_bytes(sizes[0]) if len(sizes) == 1 else f"{_bytes(sizes[0])} to {_bytes(sizes[-1])}") if sizes else ""
     top = "" if floor.ceiling is None else f"; ceiling {_figure(floor.ceiling)} by {floor.limit}"
     if floor.gbs is None:

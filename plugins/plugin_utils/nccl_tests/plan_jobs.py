@@ -293,13 +293,14 @@ def _place(place: Mapping[str, Any] | None) -> dict[str, Any]:
     return {} if place is None else {"pci_address": place["pci"], "numa_node": place["numa_node"], "link": {"links": place["links"]}}
 
 
-STEERING = ("NCCL_ALGO", "NCCL_COLLNET_ENABLE")  # the second lets switches reduce: busbw then exceeds what NICs carry, as a tree's does
+# The last lets network switches reduce: busbw then exceeds what NICs carry, as a tree's does. NVSwitches reduce unless the second is 0.
+STEERING = ("NCCL_ALGO", "NCCL_NVLS_ENABLE", "NCCL_COLLNET_ENABLE")
 
 
 def algorithm_of(variables: Mapping[str, str], nodes: Sequence[Node]) -> str:
     """What steers NCCL's choice in this run, as ``Site`` has it. NCCL takes a variable of the environment before nccl.conf's."""
-    names = STEERING if len(nodes) > 1 else STEERING[:1]
-    name = next((name for name in names if name in variables), None)
+    names = STEERING if len(nodes) > 1 else STEERING[:2]
+    name = next((name for name in names if name in variables and (name != STEERING[1] or variables[name].strip() == "0")), None)
     if name is not None:
         known = {item.lower(): item for item in ALGORITHMS}.get(variables[name].strip().lower()) if name == "NCCL_ALGO" else None
         return known if known is not None else f"{name}={variables[name]} is set"

@@ -160,7 +160,8 @@ def judge_job(run: Run, job: Mapping[str, Any], start: str) -> tuple[list[Verdic
         "collective": job["collective"], "group": job["group"], "label": part["label"], "nodes": list(part["nodes"]),
         "ranks": part["ranks"], "argv": masked(job["argv"][start]), "environment": variables,
         "seconds": output.get("seconds"), "rc": rc, "rows": parsed["rows"], "avg_busbw": parsed["avg_busbw"],
-        "out_of_bounds": parsed["out_of_bounds"], "complete": ended["complete"], "judged_busbw": judged_busbw(parsed["rows"]),
+        "out_of_bounds": parsed["out_of_bounds"], "complete": ended["complete"],
+        "judged_busbw": judged_busbw(parsed["rows"], floor.judged_from),
         "floor": floor.gbs, "floor_source": floor.source, "ceiling": floor.ceiling, "limit": floor.limit,
         "transport": transport.summary(ways), "tail": tail(text), "node": node,
         "init_seconds": {name: max(total for total, _own in found.values()) for name, own in logs.items()

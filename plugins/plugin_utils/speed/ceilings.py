@@ -9,11 +9,14 @@ chooses, the highest holds. What is between nodes is taken to carry what the NIC
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import SWITCH
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import RACK, SWITCH
 
 from .machine import CAN, RUNS, SOCKETS, SOCKETS_GBS, UNBOUNDED, Machine, cut_gbs, gpu_pcie_gbs, host_memory_gbs, machine_of, network_gbs
 
-JUDGED_FROM = 1 << 30  # bytes: below 1 GiB latency decides (NVIDIA/nccl-tests issue 212: 256 MiB are too small for the peak)
+JUDGED_FROM = 1 << 30  # bytes: below 1 GiB latency decides (NVIDIA/nccl-tests issue 212, 2024: 256 MiB are too small for the peak)
+# CUDA capability -> bytes from which on a board is on its plateau, where that is later. NVLink 5 at 1 GiB: 681 to 724 of the 847 GB/s that
+# are reached at 8 GiB, 839 at 4 GiB (coreweave/nccl-tests pull request 43, February 2025; 652 GB/s at 256 MiB of B300, uccl, 2025).
+PLATEAU = {10.3: 4 << 30}
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv", "broadcast")
 RING, TREE, NVLS, NVLS_TREE, DIRECT = "Ring", "Tree", "NVLS", "NVLSTree", "direct"
 # NVIDIA/nccl 5067397c, src/graph/tuning.cc. NVLS: Hopper's factor, for Blackwell too: B200 reach more than its own (0.74) says.
@@ -26,8 +29,9 @@ TREE_CHANNEL_GBS = {7: (18.5, 10.0), 8: (23.6, 17.8), 9: (41.4, 36.0), 10: (42.8
 # each has one neighbour in each tree, on three one has two and one, on four and more one has three and one.
 TREE_HALVES = {2: 2, 3: 3}
 RING_HALVES = 4
-# GPUs that read and write each other's memory over PCIe get 12 of the 14.4 GB/s that a 3.0 x16 carries (src/graph/topo.h, PCI_BW).
-PCIE_COPY = 12.0 / 14.4
+# GPUs that read and write each other's memory over PCIe: RTX 4090 get 24.74 of the 28.8 GB/s that a 4.0 x16 carries (all_reduce,
+# tinygrad/open-gpu-kernel-modules issue 17, October 2024). NCCL reckons with 12 of 14.4 (src/graph/topo.h, PCI_BW).
+PCIE_COPY = 24.8 / 28.8
 FIRST_WITH_NVLS = 9.0
 
 
@@ -49,16 +53,9 @@ class Ceiling(NamedTuple):
 
 def ceiling(machine: Machine, collective: str, nodes: int = 1, algorithm: str | None = None) -> Ceiling:
     """``algorithm``: the one that is forced, None where NCCL chooses."""
-    if not machine.gpus:
-        return Ceiling(collective, nodes, None, "", "there is no GPU")
-    if machine.board is None:
-        return Ceiling(collective, nodes, None, "", "unread: " + ", ".join(machine.unread[:3]))
-    if len(machine.gpus) * nodes == 1:
-        return Ceiling(collective, nodes, None, "", "one GPU has nobody to talk to")
-    if nodes > 1 and not machine.ports:
-        return Ceiling(collective, nodes, None, "", "no rail: no HCA has a port that is up")
-    if nodes > 1 and any(port.gbps == UNBOUNDED for port in machine.ports):
-        return Ceiling(collective, nodes, None, "", f"the rate of {machine.ports[0].name} is not known")
+    why = _not_modelled(machine, nodes)
+    if why:
+        return Ceiling(collective, nodes, None, "", why)
     found = _of_algorithms(machine, collective, nodes)
     if algorithm is not None:
         found = [row for row in found if row[1].lower() == algorithm.lower() or row[1] == DIRECT]
@@ -68,6 +65,28 @@ def ceiling(machine: Machine, collective: str, nodes: int = 1, algorithm: str | 
     if gbs == UNBOUNDED:
         return Ceiling(collective, nodes, None, name, "unread: " + ", ".join(machine.unread[:3]))
     return Ceiling(collective, nodes, round(gbs, 2), name, limit)
+
+
+def _not_modelled(machine: Machine, nodes: int) -> str:
+    """Return why no collective has a ceiling on these nodes, empty where one may."""
+    if not machine.gpus:
+        return "there is no GPU"
+    if machine.board is None:
+        return "unread: " + ", ".join(machine.unread[:3])
+    if len(machine.gpus) * nodes == 1:
+        return "one GPU has nobody to talk to"
+    if nodes > 1 and machine.board.nvlink == RACK:
+        return "unread: which nodes of the rack it reaches over NVLink"
+    if nodes > 1 and not machine.ports:
+        return "no rail: no HCA has a port that is up"
+    if nodes > 1 and any(port.gbps == UNBOUNDED for port in machine.ports):
+        return f"the rate of {machine.ports[0].name} is not known"
+    return ""
+
+
+def judged_from(machine: Machine) -> int:
+    """Return the bytes of a message from which on its busbw is held against a floor."""
+    return JUDGED_FROM if machine.board is None else PLATEAU.get(machine.board.capability, JUDGED_FROM)
 
 
 def over_host_memory(machine: Machine) -> Ceiling:
@@ -120,7 +139,7 @@ def _trees(machine: Machine, nodes: int) -> list[tuple[float, str, str]]:
     busbw = 2 * (ranks - 1) / ranks  # of all data passed once
     inside, part = _within(machine)
     nvls = UNBOUNDED
-    if machine.board is not None and machine.board.capability >= FIRST_WITH_NVLS and machine.board.nvlink == SWITCH and count > 1:
+    if machine.board is not None and machine.board.capability >= FIRST_WITH_NVLS and machine.board.nvlink in (SWITCH, RACK) and count > 1:
         # The switches add up and hand out: all data pass a GPU's links once each way, and its own share twice.
         nvls = machine.nvlink_gbs * NVLS_EFFICIENCY * busbw / (1 + 1 / count)
     in_switches = f"{part}, added up in the switches"

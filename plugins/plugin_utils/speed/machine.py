@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import Board, board_of
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import Board, linked_board
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import mapping, rows
+from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of, grouped
 
 UNBOUNDED = float("inf")
 
@@ -77,9 +77,10 @@ def _way(came_from: dict[str, str], source: str, sink: str) -> list[tuple[str, s
 _PACKET = 256 / (256 + 24)
 _CODING = {2.5: (0.8, "1.0"), 5.0: (0.8, "2.0"), 8.0: (128 / 130, "3.0"), 16.0: (128 / 130, "4.0"), 32.0: (128 / 130, "5.0"),
            64.0: (236 / 256, "6.0")}
-# Between two sockets: the fastest of NCCL's table (src/graph/topo.h: 6 to 40 by processor), since facts do not name the processor. More
-# NUMA nodes than two are parts of sockets, and what is between these is not known.
-SOCKETS_GBS = 40.0
+# Between two sockets: what RTX PRO 6000 reached between two EPYC 9005 (Turin) with five xGMI links, since facts do not name the processor
+# (voipmonitor/rtx6kpro 1306de81, hardware/pcie-bandwidth.md, 2026: 51 GB/s between GPUs, all_reduce 40.1 to 41.7). NCCL reckons with 6 to
+# 40 by processor (src/graph/topo.h). More NUMA nodes than two are parts of sockets, and what is between these is not known.
+SOCKETS_GBS = 51.0
 SAYS_ANY_RATE = ("erdma", "rdma_rxe", "siw")  # drivers whose ports have the same rate in sysfs whatever is below them
 CAN, RUNS = "can", "runs"
 MOST = 64  # GPUs, and HCAs, of a node that are looked at: the largest machines have 16 and 32
@@ -132,15 +133,19 @@ def machine_of(facts: Mapping[str, Any], way: str = CAN, rails: Mapping[str, str
     ``gbps``: what the inventory expects of a rail, in place of what the port says.
     """
     unread: list[str] = []
+    sliced = _sliced(facts)
     facts = {"gpus": rows(facts.get("gpus"))[:MOST], "hcas": rows(facts.get("hcas"))[:MOST], "netdevs": rows(facts.get("netdevs"))}
     numa = {_numa(row) for row in [*facts["gpus"], *facts["hcas"]]} or {0}
-    gpus = [Gpu(str(row.get("pci")), str(row.get("name") or ""), _links_up(row, way, f"GPU {row.get('pci')}", unread, slot=_slot(row)))
-            for row in facts["gpus"]]
+    gpus = [Gpu(str(row.get("pci")), str(row.get("name") or ""), _gpu_links(row, way, unread)) for row in facts["gpus"]]
     ports = [Port(name, row.get("pci_address"), rate, _links_up(row, way, name, unread)) for name, row, rate in _rails(facts, rails, gbps)]
     unread += [f"the rate of {port.name}" for port in ports if port.gbps == UNBOUNDED]
     names = {gpu.name for gpu in gpus}
-    board = board_of(names.pop()) if len(names) == 1 else None
-    if gpus and board is None:
+    board = linked_board(names.pop()) if len(names) == 1 else None
+    sliced = [gpu.pci for gpu in gpus if gpu.pci in sliced]
+    if sliced:  # slices of a GPU have no peer access, over PCIe or NVLink (NVIDIA, MIG User Guide r580, 2025)
+        board = None
+        unread.insert(0, f"how slices of GPU {first_of(sliced, 2)} reach each other: MIG is on")
+    elif gpus and board is None:
         named = all(gpu.name for gpu in gpus)
         unread.append("a GPU board that is not in the catalogue" if named else "the GPUs' names (is the driver loaded?)")
     nvlink = 0.0 if board is None else board.nvlink_gbs
@@ -150,9 +155,17 @@ def machine_of(facts: Mapping[str, Any], way: str = CAN, rails: Mapping[str, str
     return Machine(tuple(gpus), tuple(ports), board, nvlink, tuple(sorted(numa)), gpudirect, tuple(dict.fromkeys(unread)))
 
 
-def _slot(row: Mapping[str, Any]) -> tuple[float, int] | None:
-    board = board_of(str(row.get("name") or ""))
-    return None if board is None else board.pcie
+def _sliced(facts: Mapping[str, Any]) -> list[str]:
+    """The PCI addresses of GPUs with MIG on."""
+    health = mapping(mapping(facts.get("health")).get("gpu"))
+    return [str(row.get("pci")) for row in rows(health.get("gpus")) if row.get("mig") == "Enabled"]
+
+
+def _gpu_links(row: Mapping[str, Any], way: str, unread: list[str]) -> tuple[Link, ...]:
+    board, name = linked_board(str(row.get("name") or "")), f"GPU {row.get('pci')}"
+    if board is not None and board.c2c_gbs is not None:
+        return (Link(str(row.get("pci")), f"{MEMORY} {_numa(row)}", board.c2c_gbs, f"NVLink-C2C of {name}"),)
+    return _links_up(row, way, name, unread, slot=None if board is None else board.pcie)
 
 
 def _numa(row: Mapping[str, Any]) -> int:

@@ -200,8 +200,9 @@ def change_line(number: int, classes: dict[str, int]) -> str:
 
 
 def host_line(host: HostOutcome) -> str:
-    """`3 changes`, and problems where there are any."""
-    changes = console.count(len(host.changes), "change")
+    """`3 changes`, and problems where there are any. A node that failed before it was planned has no count of changes."""
+    unplanned = host.status == "failed" and not host.planned
+    changes = "not planned" if unplanned else console.count(len(host.changes), "change")
     return f"{changes}, {console.count(len(host.problems), 'problem')}" if host.problems else changes
 
 

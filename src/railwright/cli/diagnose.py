@@ -31,7 +31,7 @@ Examples:
   railwright diagnose 4711 -i mycluster
   railwright diagnose -i mycluster --limit node1,node2 --process train.py
 """
-PROCESS_HELP = "Instead of a job: the name of a program or a script, such as train.py."
+PROCESS_HELP = "Instead of a job: the program, script or Python module that the ranks execute, such as train.py."
 RAS_HELP = "What `ncclras -f json` said of the job. Its users ask it, once no communicator is initialised any more: docs/diagnose.md."
 STEP = re.compile(r"[0-9_]+\.[0-9]+")  # of a Slurm job
 Job = Annotated[str | None, typer.Argument(metavar="[JOB]", help="The job as its scheduler names it.", show_default=False)]

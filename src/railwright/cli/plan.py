@@ -148,12 +148,23 @@ def conclusion(outcome: RunOutcome) -> Conclusion:
 
 
 def _document(host: HostOutcome) -> dict[str, Any]:
-    return {"changes": host.changes, "problems": host.problems, "notes": host.notes, "drivers": host.drivers}
+    return {"planned": host.planned, "changes": host.changes, "problems": host.problems, "notes": host.notes, "drivers": host.drivers}
 
 
 def _totals(outcome: RunOutcome, nodes: dict[str, dict[str, Any]]) -> dict[str, Any]:
     counted = {part: sum(len(node[part]) for node in nodes.values()) for part in ("changes", "problems")}
-    return counted | {"disruptions": disruptions(outcome.hosts.values())}
+    unplanned = sum(not host.planned for host in outcome.hosts.values())
+    return counted | {"not_planned": unplanned, "disruptions": disruptions(outcome.hosts.values())}
+
+
+def _planned_line(changes: str, summary: dict[str, Any]) -> str:
+    """`4 changes (link 1, none 3)`; a node that was not planned may have any number of them."""
+    if summary["nodes"] and summary["not_planned"] == summary["nodes"]:
+        return "not planned"
+    unplanned = summary["not_planned"] - summary["unreachable"]  # those are counted before
+    if not unplanned:
+        return changes
+    return f"{changes}, {console.count(unplanned, 'node')} not planned"
 
 
 def show_plan(outcome: RunOutcome, end: Conclusion, show: Callable[..., None] = show_changes) -> None:
@@ -163,7 +174,7 @@ def show_plan(outcome: RunOutcome, end: Conclusion, show: Callable[..., None] = 
         told = outcome.hosts.items()  # with their lines below, nodes are not listed for their counts
         show_hosts({name: host for name, host in told if show is show_changes or host.status != "ok" or host.problems or host.notes})
         show(end.nodes)
-        console.say(f"{nodes_line(summary)}: {changes}, {problems}")
+        console.say(f"{nodes_line(summary)}: {_planned_line(changes, summary)}, {problems}")
     asked = [name for name in summary["disruptions"] if name != "none"]
     if asked:
         console.note(f"apply needs consent to {', '.join(asked)}: in the inventory's rdma_consent, or --consent {','.join(asked)}")

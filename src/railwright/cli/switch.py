@@ -199,7 +199,8 @@ def read_export(path: Path) -> str:
 
 def _document(one: Checked) -> dict[str, Any]:
     return {"first": None if one.first is None else one.first.hop,
-            "hops": [{"hop": hop.hop, "status": hop.status, "expected": hop.expected, "found": hop.found, "line": one.lines.get(hop.hop)}
+            "hops": [{"hop": hop.hop, "status": hop.status, "expected": hop.expected, "found": hop.found,
+                      "line": one.lines.get(hop.hop) or one.advice.get(hop.hop)}
                      for hop in one.hops]}  # fmt: skip
 
 
@@ -212,7 +213,7 @@ def _show(found: dict[str, list[Checked]], odd: list[Odd], profile: str) -> None
         for one in rows:
             for hop in (hop for hop in one.hops if hop.status != "pass"):
                 place = "first" if hop is one.first else ""
-                line = one.lines.get(hop.hop, "").replace(one.port, "PORT")
+                line = (one.lines.get(hop.hop) or one.advice.get(hop.hop, "")).replace(one.port, "PORT")
                 groups.setdefault((hop.hop, hop.status, place, hop.expected, hop.found, line), []).append(one.port)
         if groups:
             cells = [(console.styled(f"{status} {place}".strip(), status), hop, _ports(ports), expected, seen, line)

@@ -30,6 +30,7 @@ MARKS = {"error": "\N{MULTIPLICATION X}", "failed": "\N{MULTIPLICATION X}", "war
          "skipped": "\N{EN DASH}", "passed": "\N{CHECK MARK}"}  # fmt: skip
 HEADLINES = {"error": "without a result", "failed": "failed", "warning": "with warnings", "unknown": "not known in full",
              "unproven": "not proven"}  # fmt: skip
+COUNTED = ("failed", "warning", "unknown", "unproven")  # of the headline; "error" is a node without a result
 ROWS, PICTURES, LONGEST = 5000, 24, 300  # a page that opens at once; report.json has everything
 HISTORY = 50  # stored runs of drift that are read
 GRID = 200  # nodes that stand beside each other; more are by leaf
@@ -53,7 +54,7 @@ def as_page(run: Run, cases: Sequence[Case], pictures: Sequence[Picture]) -> str
     page = _environment().get_template("page.html.j2")
     return page.render(
         title=f"railwright {run.verb}", marks=MARKS, digest=b64encode(sha256(script.encode()).digest()).decode(),
-        worst=min(worst.values(), key=ORDER.index, default="passed"), headline=_headline(worst),
+        worst=min(worst.values(), key=ORDER.index, default="passed"), headline=_headline(worst, counted),
         facts=[printable(fact) for fact in (
             f"{run.started} to {run.finished}", run.inventory, f"limit {run.limit}" if run.limit else "all nodes",
             f"exit code {run.exit_code}", f"railwright {run.railwright}", run.id)],
@@ -80,12 +81,14 @@ def _worst(cases: Sequence[Case]) -> dict[str, str]:
     return found
 
 
-def _headline(worst: Mapping[str, str]) -> str:
-    """The nodes alone; what is of all of them together stands behind."""
+def _headline(worst: Mapping[str, str], counted: Mapping[str, int]) -> str:
+    """Nodes by their worst result, then all results: a node without a result hides its failures otherwise. The cluster's own stand last."""
     nodes = Counter(result for name, result in worst.items() if name != CLUSTER)
     total = sum(nodes.values())
     parts = [f"{nodes[result]} {word}" for result, word in HEADLINES.items() if nodes[result]]
     said = f"{', '.join(parts or ['all good'])}, of {total} node{'' if total == 1 else 's'}" if total else "no node took part"
+    said += "".join(f"{'; results: ' if place == 0 else ', '}{counted[result]} {result}" for place, result in enumerate(
+        result for result in COUNTED if counted.get(result)))
     cluster = worst.get(CLUSTER, "passed")
     return said if cluster == "passed" else f"{said}; the cluster as a whole: {cluster}"
 

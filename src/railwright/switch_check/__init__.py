@@ -23,12 +23,13 @@ READERS: dict[str, ModuleType] = {"sonic": sonic, "nvue": nvue, "onyx": onyx, "e
 
 
 class Checked(NamedTuple):
-    """One port. ``first``: where the chain breaks, None where it does not; ``line``: of that hop."""
+    """One port. ``first``: the hop where the chain breaks, None for a whole chain."""
 
     port: str
     hops: list[Hop]
     first: Hop | None
-    lines: dict[str, str]  # of each hop that does not pass: what puts it right
+    lines: dict[str, str]  # of each hop that does not pass: the switch's line that puts it right
+    advice: dict[str, str]  # of a hop where the switch may be right: the inventory's lines
     side: Port  # as it is configured
 
 
@@ -46,7 +47,7 @@ def check(os: str, text: str, profile: QosProfile, mtu: int, names: Collection[s
     chosen = [port for _name, port in wanted if port is not None] if names else [port for port in found if port.up]
     if not chosen:
         raise Unusable("has no port that is up")
-    return [_checked(reader, port, judged(port, chain, mtu)) for port in chosen]
+    return [_checked(reader, port, judged(port, chain, mtu, reader.UNSET_FEC)) for port in chosen]
 
 
 def odd_ports(found: Mapping[str, Collection[Checked]]) -> list[Odd]:
@@ -55,8 +56,8 @@ def odd_ports(found: Mapping[str, Collection[Checked]]) -> list[Odd]:
 
 
 def _checked(reader: Any, port: Port, hops: list[Hop]) -> Checked:
-    lines = {hop.hop: _line(reader, port.name, hop) for hop in hops if hop.status in ("fail", "warn")}
-    return Checked(port.name, hops, first_break(hops), lines, port)
+    lines = {hop.hop: _line(reader, port.name, hop) for hop in hops if hop.status in ("fail", "warn") and not hop.inventory}
+    return Checked(port.name, hops, first_break(hops), lines, {hop.hop: hop.inventory for hop in hops if hop.inventory}, port)
 
 
 def _line(reader: Any, port: str, hop: Hop) -> str:

@@ -16,6 +16,7 @@ from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bou
 from railwright.switch_hints.model import EOS_MAP
 
 KIND = "an EOS running-config"
+UNSET_FEC = "auto"  # EOS user manual, Ethernet Ports: by speed and transceiver
 LARGEST, ROUTED = 9214, 1500  # bytes that a switched port and a routed one take by themselves
 NOT_EOS = ("feature ", "vdc ", "policy-map type network-qos ", "policy-map type queuing ", "system qos", "interface mgmt0", "boot nxos ",
            "service-policy type queuing ", "priority-flow-control watch-dog-interval ")  # the last two of an interface
@@ -149,6 +150,7 @@ def _schedule(rows: Mapping[int, Block]) -> dict[int, Schedule]:
 
 # The command that puts a hop right.
 LINES = {
+    "fec": "interface {port}: error-correction encoding reed-solomon",
     "mtu": "interface {port}: mtu 9214",
     "trust": "interface {port}: qos trust dscp",
     "class": "qos map dscp {key} to traffic-class {value}",

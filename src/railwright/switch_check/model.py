@@ -60,6 +60,19 @@ class Port(NamedTuple):
     alias: str | None = None  # what it is called by LLDP, where that is another name
     autoneg: bool | None = None
     lanes: int | None = None
+    lossy: frozenset[int] = frozenset()  # priorities whose buffer the export takes from a lossy pool
+
+
+NO_FEC, FIRE_CODE, REED_SOLOMON = "none", "Fire code", "Reed-Solomon"
+# Words of ethtool, SONiC, NVUE, EOS, Onyx and NX-OS (Interfaces Configuration Guide, Configuring FEC: cl74, cl91, rs-ieee, rs-cons16).
+FEC = {REED_SOLOMON: ("rs", "rs-fec", "rs544", "rs528", "rs-fec-544", "rs-fec-528", "reed-solomon", "llrs", "cl91", "rs-ieee", "rs-cons16"),
+       FIRE_CODE: ("fc", "fc-fec", "baser", "base-r", "fire-code", "cl74"), NO_FEC: ("none", "off", "no-fec", "disabled")}
+
+
+def fec_name(text: object) -> str | None:
+    """Return one name for a word of ethtool (RS, BaseR, Off) or of a platform; None for ``auto`` and for an unknown word."""
+    word = str(text or "").lower()
+    return next((name for name, words in FEC.items() if word in words), None)
 
 
 def on_off(value: object) -> bool | None:

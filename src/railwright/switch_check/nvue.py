@@ -16,6 +16,7 @@ from railwright.switch_check.commands import numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded, on_off
 
 KIND = "what `nv config show -o json` prints"
+UNSET_FEC = "auto"  # Cumulus Linux 5 user guide, Switch Port Attributes
 GLOBAL = "default-global"  # the profile of a port that names none
 PLAIN = {number: number >> 3 for number in range(64)}  # DSCP -> switch priority, of every Spectrum
 ROCE_QUEUES = {3: 3, 6: 6}  # switch priority -> traffic class in RoCE mode; all others are in 0
@@ -81,17 +82,26 @@ def _port(qos: Mapping[str, Any], name: str, row: Mapping[str, Any]) -> Port:
     paused, heard = (frozenset() if pfc.get(way) in OFF else said for way in ("tx", "rx"))
     pools = [pool for name in POOLS if "switch-priority" in (pool := mapping(mapping(qos.get("traffic-pool")).get(name)))]
     headroom = frozenset[int]().union(*(_numbers(pool["switch-priority"]) for pool in pools)) if pools else lossless if roce else None
+    lossy = _lossy(qos)
     watched = mapping(own.get("pfc-watchdog")).get("state") in ON
     trust = maps.get("trust", "both" if roce and _name(own, "mapping") == GLOBAL else "l2")  # what a port has by itself
     return Port(
         name, link.get("state") != "down" and "down" not in mapping(link.get("state")), whole(link.get("mtu")), trust in ("l3", "both"),
         None if other else classes, None if other else queues,
-        {number: number for number in range(8)}, headroom, paused, {number: queues[number] for number in heard},
-        paused if watched else frozenset(), None if other else _marking(qos, own, roce=roce),
+        {number: number for number in range(8)}, None if headroom is None else headroom - lossy, paused,
+        {number: queues[number] for number in heard}, paused if watched else frozenset(), None if other else _marking(qos, own, roce=roce),
         None if other else _schedule(qos, own, roce=roce),
         _speed(str(link.get("speed"))), None if link.get("fec") is None else str(link["fec"]), None,
-        on_off(link.get("auto-negotiate")), whole(link.get("lanes")),
+        on_off(link.get("auto-negotiate")), whole(link.get("lanes")), lossy,
     )  # fmt: skip
+
+
+def _lossy(qos: Mapping[str, Any]) -> frozenset[int]:
+    """The switch priorities that the document puts into a lossy pool and into no lossless one."""
+    pools = mapping(qos.get("traffic-pool"))
+    said = {name: _numbers(pool["switch-priority"]) for name, row in pools.items() if "switch-priority" in (pool := mapping(row))}
+    lossless, lossy = (frozenset[int]().union(*(own for name, own in said.items() if (name in POOLS) is kind)) for kind in (True, False))
+    return lossy - lossless
 
 
 def _speed(text: str) -> int | None:
@@ -154,6 +164,7 @@ def _schedule(qos: Mapping[str, Any], own: Mapping[str, Any], *, roce: bool) -> 
 
 # The command that puts a hop right.
 LINES = {
+    "fec": "nv set interface {port} link fec rs",
     "mtu": "nv set interface {port} link mtu {wanted}",
     "trust": "nv set qos mapping default-global trust both",
     "class": "nv set qos mapping default-global dscp {key} switch-priority {value}",

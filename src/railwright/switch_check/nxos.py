@@ -15,6 +15,7 @@ from railwright.switch_check.commands import Block, indented, joined, numbers, s
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
 
 KIND = "an NX-OS running-config"
+UNSET_FEC = "auto"  # Nexus 9000 Interfaces Configuration Guide: fec auto
 MTU = 1500  # of an interface that says nothing
 INTERFACE = re.compile(r"interface (Ethernet[0-9/]{1,16})")
 MATCH = re.compile(r"match dscp ([0-9 ,-]{1,300})")
@@ -117,6 +118,7 @@ def _schedule(below: Block) -> Schedule:
 
 # The command that puts a hop right.
 LINES = {
+    "fec": "interface {port}: fec rs-fec",
     "mtu": "interface {port}: mtu 9216",
     "trust": "interface {port}: service-policy type qos input, a policy with a class that matches the DSCP",
     "class": "the class of the qos policy that matches dscp {key}: set qos-group {value}",

@@ -15,6 +15,7 @@ from railwright.switch_check.commands import numbers
 from railwright.switch_check.model import Marking, Port, Schedule, Unusable, bounded
 
 KIND = "an Onyx running-config"
+UNSET_FEC = "auto"  # Onyx User Manual 3.10, Ethernet Interfaces: by the module
 MTU = 1500  # of an interface that says nothing
 KB = 1000
 INTERFACE = re.compile(r"interface (ethernet|port-channel|mlag-port-channel) ([0-9][0-9/]{0,11})(?:-([0-9][0-9/]{0,11}))?(?: (.{1,200}))?")
@@ -29,7 +30,7 @@ WORDS: Mapping[str, re.Pattern[str]] = {
     "ecn": re.compile(r"traffic-class ([0-7]) congestion-control (?:ecn|both) "
                       r"minimum-(absolute|relative) ([0-9]{1,7}) maximum-(?:absolute|relative) ([0-9]{1,7})"),
     "group": re.compile(r"ingress-buffer iPort\.pg([0-7]) bind switch-priority ([0-7 ,-]{1,40})"),
-    "buffer": re.compile(r"ingress-buffer iPort\.pg([0-7]) map pool \S{1,20} type lossless(?: .{0,120})?"),
+    "buffer": re.compile(r"ingress-buffer iPort\.pg([0-7]) map pool \S{1,20} type (lossless|lossy)(?: .{0,120})?"),
     "share": re.compile(r"traffic-class ([0-7]) dcb ets (strict|wrr)(?: ([0-9]{1,3}))?"),
     "pfc": re.compile(r"(?:no )?dcb priority-flow-control mode ?(on|off|auto)?(?: force)?"),
     "speed": re.compile(r"speed ([0-9]{1,3})G?(?: .*)?"),
@@ -81,7 +82,7 @@ def ports(document: Any) -> list[Port]:
         raise Unusable(f"is not {KIND}: it has no interface ethernet")
     modes = [found[2] or "lossless" if not found[1] else None for text in others if (found := ROCE.fullmatch(text))]
     silent = not any("dcb priority-flow-control" in text for text in commands)
-    switch = Switch(modes[-1] if modes else None, _enabled(others), _lossless(others), silent)
+    switch = Switch(modes[-1] if modes else None, _enabled(others), *_pools(others), silent)
     return [_port(switch, name, lines) for name, lines in bounded(ethernet).items()]
 
 
@@ -98,6 +99,7 @@ class Switch(NamedTuple):
     roce: str | None
     pfc: frozenset[int] | tuple[()] | None
     lossless: frozenset[int]
+    lossy: frozenset[int]
     silent: bool
 
 
@@ -133,8 +135,10 @@ def _port(switch: Switch, name: str, lines: list[str]) -> Port:
     paused = frozenset() if mode != "on" or switch.pfc is None else frozenset(switch.pfc or lossless)
     freed = paused if "pfc-wd" in lines else frozenset[int]()
     unsaid = switch.silent and not lossless and bool(switch.lossless)  # NVIDIA's guide to lossless pools sets no PFC: they may bring it
-    buffers = {found[1] for found in said["buffer"]}
-    headroom = frozenset(number for found in said["group"] if found[1] in buffers for number in numbers(found[2], 7))
+    buffers = {found[1]: found[2] for found in said["buffer"]}
+    bound = {number: buffers.get(found[1]) for found in said["group"] for number in numbers(found[2], 7)}
+    headroom = frozenset(number for number, kind in bound.items() if kind == "lossless")
+    lossy = (switch.lossy | {number for number, kind in bound.items() if kind == "lossy"}) - headroom
     marking = {3: ROCE_MARK} if roce else {}
     marking |= {int(found[1]): Marking(True, int(found[3]) * KB, int(found[4]) * KB) if found[2] == "absolute" else Marking(ecn=True)
                 for found in said["ecn"]}  # fmt: skip
@@ -145,9 +149,9 @@ def _port(switch: Switch, name: str, lines: list[str]) -> Port:
     up = [text for text in lines if text in DOWN][-1:] != [DOWN[0]]
     return Port(
         name, up, MTU if mtu is None else int(mtu), trust in ("L3", "both"), classes, queues,
-        {number: number for number in range(8)}, lossless | switch.lossless | headroom, None if unsaid else paused,
+        {number: number for number in range(8)}, (lossless | switch.lossless | headroom) - lossy, None if unsaid else paused,
         None if unsaid else {number: queues[number] for number in paused}, None if unsaid else freed, marking, schedule,
-        None if speed is None else int(speed) * 1000, _last(said["fec"]), f"Eth{name}",
+        None if speed is None else int(speed) * 1000, _last(said["fec"]), f"Eth{name}", lossy=lossy,
     )  # fmt: skip
 
 
@@ -155,15 +159,18 @@ def _last(found: list[re.Match[str]]) -> str | None:
     return found[-1][1] if found else None
 
 
-def _lossless(commands: list[str]) -> frozenset[int]:
-    """The switch priorities that a lossless pool takes."""
+def _pools(commands: list[str]) -> tuple[frozenset[int], frozenset[int]]:
+    """The switch priorities that a lossless pool takes, and those that only a lossy one does."""
     rows = [found for text in commands if (found := POOL.fullmatch(text))]
-    pools = {found[1] for found in rows if found[2] == "lossless"}
-    return frozenset(number for found in rows if found[3] and found[1] in pools for number in numbers(found[3], 7))
+    kinds = {found[1]: found[2] for found in rows if found[2]}
+    lossless, lossy = (frozenset(number for found in rows if found[3] and kinds.get(found[1]) == kind for number in numbers(found[3], 7))
+                       for kind in ("lossless", "lossy"))  # fmt: skip
+    return lossless, lossy - lossless
 
 
 # The command that puts a hop right.
 LINES = {
+    "fec": "interface ethernet {port} fec-override rs-fec",
     "mtu": "interface ethernet {port} mtu 9216 force",
     "trust": "interface ethernet {port} qos trust L3",
     "class": "interface ethernet {port} qos map dscp {key} to switch-priority {value}",

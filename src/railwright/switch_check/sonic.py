@@ -16,8 +16,11 @@ from railwright.switch_check.model import LIMIT, Marking, Port, Schedule, Unusab
 
 Table = Mapping[str, Mapping[str, Any]]
 REFERENCE = re.compile(r"\[[A-Z_0-9]+\|([^|\[\]]+)\]")
+MADE = re.compile(r"pg_lossless_[0-9]{1,7}_[0-9]{1,5}m_(?:\w{1,40}_)?profile")  # sonic-swss, buffermgr.cpp: speed and cable of the port
+LOSSY_QUEUES = "egress_lossy_pool"  # sonic-buildimage, buffers_defaults templates
 GREEN = ("ecn_all", "ecn_green", "ecn_green_yellow", "ecn_green_red")  # hosts' packets are green
 KIND = "a SONiC config_db.json"
+UNSET_FEC: str | None = None  # the driver of the ASIC decides (SAI, saiport.h: none by itself)
 INNER = ("Inb", "Rec", "Dpc")  # a chassis' own ports and those to a DPU within: they have no cable
 DARK = -40.0  # dBm of the least power that a module can say, 0.1 uW (SFF-8636, CMIS)
 
@@ -27,10 +30,11 @@ def ports(document: Any) -> list[Port]:
     tables = {str(name): mapping(rows) for name, rows in mapping(document).items()}
     if not tables.get("PORT") or not all(isinstance(row, Mapping) for row in tables["PORT"].values()):
         raise Unusable(f"is not {KIND}: it has no table PORT")
-    return [_port(tables, str(name), row) for name, row in bounded(tables["PORT"]).items() if row.get("role") not in INNER]
+    saved = any(MADE.fullmatch(_reference(mapping(row).get("profile"))) for row in tables.get("BUFFER_PG", {}).values())
+    return [_port(tables, str(name), row, saved=saved) for name, row in bounded(tables["PORT"]).items() if row.get("role") not in INNER]
 
 
-def _port(tables: Mapping[str, Table], name: str, row: Mapping[str, Any]) -> Port:
+def _port(tables: Mapping[str, Table], name: str, row: Mapping[str, Any], *, saved: bool) -> Port:
     qos = _of_port(tables.get("PORT_QOS_MAP"), name)
     everywhere = mapping(mapping(tables.get("PORT_QOS_MAP")).get("global"))  # since 202205: the map of a port that has none of its own
     if "dscp_to_tc_map" in everywhere and "dot1p_to_tc_map" not in qos:
@@ -46,12 +50,13 @@ def _port(tables: Mapping[str, Table], name: str, row: Mapping[str, Any]) -> Por
     trusted = None if len(maps) == 2 else "dscp_to_tc_map" in maps  # which of two counts, the ASIC decides; Dell's `roce enable` sets both
     return Port(
         name, str(row.get("admin_status", "down")) == "up", _whole(row.get("mtu")), trusted,
-        named.get("classes", {}), named.get("queues", {}), named.get("groups", {}), _headroom(tables, name, paused),
+        named.get("classes", {}), named.get("queues", {}), named.get("groups", {}), _headroom(tables, name, paused, saved=saved),
         paused, named.get("pauses", {}), software if watchdog else frozenset(),
         {number: _marking(tables, queue) for number, queue in queues.items()},
         {number: found for number, queue in queues.items() if (found := _schedule(tables, queue)) is not None},
         _whole(row.get("speed")), None if row.get("fec") is None else str(row["fec"]), str(row.get("alias") or name),
         on_off(row.get("autoneg")), len(str(row["lanes"]).split(",")) if "lanes" in row else None,
+        _lossy(tables, name, named.get("queues", {})),
     )  # fmt: skip
 
 
@@ -97,22 +102,30 @@ def _whole(value: Any) -> int | None:
     return int(value) if isinstance(value, str) and is_digits(value) else whole(value)
 
 
-def _headroom(tables: Mapping[str, Table], name: str, paused: frozenset[int]) -> frozenset[int] | None:
+def _headroom(tables: Mapping[str, Table], name: str, paused: frozenset[int], *, saved: bool) -> frozenset[int] | None:
     """A profile with xoff; NULL leaves it to the dynamic buffer model, which gives a lossless one. In the traditional model buffermgr
-    makes the groups of ``pfc_enable`` by speed and cable: a file that was not saved since has none of them, and tells nothing."""
+    makes the groups of ``pfc_enable`` by speed and cable: a file that was not saved since has none of them, and tells nothing.
+    ``saved``: the file has a group that buffermgr made for some port, so that it has those of all ports."""
     if "BUFFER_PG" not in tables:
         return None  # older images have it in a file beside
     rows = dict(_by_number(tables["BUFFER_PG"], name))
     dynamic = mapping(mapping(tables.get("DEVICE_METADATA")).get("localhost")).get("buffer_model") == "dynamic"
     cables = [mapping(row).get(name) for row in mapping(tables.get("CABLE_LENGTH")).values()]
-    if not dynamic and paused - set(rows) and any(cable not in (None, "0m") for cable in cables):
+    if not saved and not dynamic and paused - set(rows) and any(cable not in (None, "0m") for cable in cables):
         return None
-    found = set()
-    for group, row in rows.items():
-        profile = _reference(row.get("profile"))
-        if profile == "NULL" or "xoff" in mapping(mapping(tables.get("BUFFER_PROFILE")).get(profile)):
-            found.add(group)
-    return frozenset(found)
+    return frozenset(group for group, row in rows.items() if _reference(row.get("profile")) == "NULL" or "xoff" in _buffer(tables, row))
+
+
+def _buffer(tables: Mapping[str, Table], row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return mapping(mapping(tables.get("BUFFER_PROFILE")).get(_reference(row.get("profile"))))
+
+
+def _lossy(tables: Mapping[str, Table], name: str, queues: Mapping[int, int]) -> frozenset[int]:
+    """Priority groups whose profile has no xoff, and classes whose queue takes its buffer from the lossy pool."""
+    groups = {group for group, row in _by_number(tables.get("BUFFER_PG"), name) if (own := _buffer(tables, row)) and "xoff" not in own}
+    lossy = {queue for queue, row in _by_number(tables.get("BUFFER_QUEUE"), name)
+             if _reference(_buffer(tables, row).get("pool")) == LOSSY_QUEUES}  # fmt: skip
+    return frozenset(groups | {tc for tc, queue in queues.items() if queue in lossy})
 
 
 def _marking(tables: Mapping[str, Table], queue: Mapping[str, Any]) -> Marking:
@@ -150,6 +163,7 @@ def light(text: str) -> dict[str, tuple[float, float]]:
 
 # What puts a hop right: a command, or the entry of config_db.
 LINES = {
+    "fec": "sudo config interface fec {port} rs",
     "mtu": "sudo config interface mtu {port} {wanted}",
     "trust": 'PORT_QOS_MAP|{port}: "dscp_to_tc_map": "AZURE", and no dot1p_to_tc_map',
     "class": "DSCP_TO_TC_MAP, the map of {port}: {wanted}",

@@ -16,7 +16,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from node_trees import NODES
 from railwright.cli import changes, console, verdicts
 from railwright.cli.facts import show_facts
-from railwright.events import HostOutcome
+from railwright.cli.plan import conclusion, show_plan
+from railwright.events import HostOutcome, RunOutcome
 
 
 class Screen(io.StringIO):
@@ -122,6 +123,27 @@ def test_of_many_nodes_a_change_is_one_row_whatever_its_values(pipe: pytest.Capt
         "n007 network route 1500 9000 link",
         "(differs): another value on each node; --limit NODE shows its own, --format json has all.",
     ]
+
+
+@pytest.mark.parametrize(("statuses", "line"), [
+    ({"n1": ("failed", False)}, "1 node (1 failed): not planned, 1 problem"),
+    ({"n1": ("unreachable", False)}, "1 node (1 unreachable): not planned, 1 problem"),
+    ({"n1": ("failed", True)}, "1 node (1 failed): 0 changes, 1 problem"),
+    ({"n1": ("failed", False), "n2": ("ok", True)}, "2 nodes (1 failed): 0 changes, 1 node not planned, 2 problems"),
+    ({"n1": ("unreachable", False), "n2": ("ok", True)}, "2 nodes (1 unreachable): 0 changes, 2 problems"),
+])  # fmt: skip
+def test_a_node_that_was_not_planned_has_no_count_of_changes(
+    statuses: dict[str, tuple[str, bool]], line: str, pipe: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    problem = {"area": "preflight", "subject": "systemd", "message": "is not what this node was started with"}
+    hosts = {name: HostOutcome(name, status, planned=planned, problems=[problem]) for name, (status, planned) in statuses.items()}
+    end = conclusion(RunOutcome(hosts))
+    show_plan(RunOutcome(hosts), end)
+    lines = pipe.readouterr().out.splitlines()
+    assert lines[-1] == line
+    assert ("n1 failed not planned, 1 problem" in lines) == (statuses["n1"] == ("failed", False))
+    assert end.summary["not_planned"] == sum(not planned for _status, planned in statuses.values())
+    assert [end.nodes[name]["planned"] for name in sorted(hosts)] == [planned for _status, planned in statuses.values()]
 
 
 def test_many_nodes_that_would_be_shown_alike_are_one(pipe: pytest.CaptureFixture[str]) -> None:

@@ -77,9 +77,10 @@ def path(config: Any = None, other: Cable = CABLE) -> list[Any]:
 def test_the_switchs_port_stands_between_the_hosts() -> None:
     found = path(switch_exports.sonic(), Cable(("leaf1",), ("Ethernet4",), ""))
     switch = [(step.place, step.hop) for step in found if step.source == "leaf1.json"]
-    assert [hop for place, hop in switch if place == "leaf1 etp1"] == ["mtu", "trust", "class", "group", "headroom", "pfc"]
+    assert [hop for place, hop in switch if place == "leaf1 etp1"] == [
+        "fec", "mtu", "trust", "class", "group", "headroom", "pfc"]
     assert [hop for place, hop in switch if place == "leaf1 Ethernet4"] == [
-        "mtu", "pfc", "queue", "pause", "ecn", "schedule", "cnp", "watchdog"]
+        "fec", "mtu", "pfc", "queue", "pause", "ecn", "schedule", "cnp", "watchdog"]
     assert {step.status for step in found if step.source == "leaf1.json" and " to " not in step.place} == {"pass"}
     places = list(dict.fromkeys(step.place for step in found))
     assert places == ["n1 rail0", "n1 rail0 to leaf1 etp1", "leaf1 etp1", "leaf1 Ethernet4", "n2 rail0 to leaf1 Ethernet4", "n2 rail0"]

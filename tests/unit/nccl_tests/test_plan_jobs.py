@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Site, above_ceiling, floor_of, least
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Site, above_ceiling, ceiling_of, floor_of, least
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.plan_jobs import Node, plan_run
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.sizes import fitting, sizes_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.values import bytes_of
@@ -299,7 +299,12 @@ def test_floors(collective: str, minimum: dict[str, float], wanted: Site, floor:
 @pytest.mark.parametrize(
     ("wanted", "floor", "why"),
     [
-        (site(2, algorithm=""), None, "bound by the NICs, and NCCL chooses the algorithm (nccl_tests_algorithm: Ring)"),
+        (site(2, algorithm=""), 420.2, "0.8 of 525.3 GB/s, limited by NVLink (18 links a GPU), added up in the switches"),
+        (site(2, H100, rate=200.0, algorithm=""), 300.0, "0.8 of 375 GB/s, limited by 8 NICs of 200 Gb/s"),
+        (site(2, "NVIDIA B200", algorithm=""), 600.0, "0.8 of 750 GB/s, limited by 8 NICs of 400 Gb/s"),
+        (site(2, A100, algorithm=""), None, "too few figures are published for NVIDIA A100-SXM4-80GB where NCCL chooses"),
+        (site(2, B300, algorithm=""), None, "too few figures are published for NVIDIA B300 SXM6 AC where NCCL chooses"),
+        (site(2, H100, rails=16, algorithm=""), None, "half of the NICs could reach 525.3 GB/s over a tree: only a ring is bound"),
         (site(2, algorithm="Tree"), None, "only a ring is bound by the NICs, and NCCL_ALGO=Tree is set"),
         (site(3, algorithm="Tree"), None, "only a ring"),
         (site(3, algorithm=""), 320.0, BETWEEN),
@@ -315,6 +320,27 @@ def test_a_floor_follows_the_algorithm(wanted: Site, floor: float | None, why: s
     assert why in found.source
 
 
+@pytest.mark.parametrize("gpu", [H100, "NVIDIA H200", "NVIDIA B200"])
+@pytest.mark.parametrize("algorithm", ["", "Ring"])
+@pytest.mark.parametrize(("rails", "rate"), [(8, 400.0), (8, 200.0), (4, 400.0), (2, 400.0)])
+def test_no_pair_on_half_its_nics_reaches_its_floor(gpu: str, algorithm: str, rails: int, rate: float) -> None:
+    """Whatever NCCL may use: the best that half of the NICs, or all at half their rate, can reach is below the floor."""
+    floor = floor_of("all_reduce", {}, site(2, gpu, rails=rails, rate=rate, algorithm=algorithm)).gbs
+    assert floor is not None
+    fewer, slower = (site(2, gpu, rails=number, rate=each, algorithm=algorithm) for number, each in ((rails // 2, rate), (rails, rate / 2)))
+    assert max(ceiling_of("all_reduce", fewer).gbs or 0.0, ceiling_of("all_reduce", slower).gbs or 0.0) < floor
+
+
+def test_b300_is_judged_from_its_plateau_on() -> None:
+    """At 1 GiB NVLink 5 carries 681 to 724 of the 847 GB/s that it carries at 8 GiB: a healthy node would miss its floor there."""
+    found = floor_of("all_reduce", {}, site(gpu=B300, largest=4 * GIB))
+    assert (found.gbs, found.judged_from) == (763.5, 4 * GIB)
+    early = floor_of("all_reduce", {}, site(gpu=B300, largest=2 * GIB))
+    assert (early.gbs, "hold from 4 GiB on, and this run ends at 2048 MiB" in early.source) == (None, True)
+    assert floor_of("all_reduce", {}, site(gpu="NVIDIA B200", largest=2 * GIB)).judged_from == GIB
+    assert floor_of("all_reduce", {"all_reduce": 700}, site(gpu=B300)).judged_from == 4 * GIB
+
+
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_below_a_gibibyte_there_is_no_floor_but_the_operators(nodes: int) -> None:
     small = site(nodes, largest=256 << 20)
@@ -325,7 +351,7 @@ def test_below_a_gibibyte_there_is_no_floor_but_the_operators(nodes: int) -> Non
 
 
 NO_SHARE = ("NVIDIA H100 PCIe", "NVIDIA H100 NVL", "NVIDIA A100-PCIE-40GB", "NVIDIA A100 80GB PCIe", "NVIDIA H200 NVL",
-            "NVIDIA H800", "NVIDIA GB200", "NVIDIA GB300", "NVIDIA L40S", "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
+            "NVIDIA GB200", "NVIDIA GB300", "NVIDIA L40S", "NVIDIA H100 80GB HBM3 MIG 1g.10gb",
             "NVIDIA H200\n| x", "x NVIDIA H200", "")
 
 
@@ -347,7 +373,7 @@ def test_a_floor_above_the_ceiling_is_found_before_anything_is_started() -> None
     plan = plan_run([node("n1", inventory={"nccl_tests_min_busbw": {"all_reduce": 5000}})], RUN)
     (problem,) = plan["problems"]
     assert problem.startswith("nccl_tests_min_busbw: all_reduce: 5000 GB/s is more than these nodes can reach: 490.28 GB/s, limited by")
-    assert above_ceiling("all_reduce", floor_of("all_reduce", {"all_reduce": 5000}, site(gpu="NVIDIA GB300"))) is None, "nobody knows"
+    assert above_ceiling("all_reduce", floor_of("all_reduce", {"all_reduce": 5000}, site(2, gpu="NVIDIA GB300"))) is None, "nobody knows"
 
 
 def test_a_link_that_is_narrow_by_design_lowers_the_floor() -> None:
@@ -369,7 +395,9 @@ def test_a_link_that_is_narrow_by_design_lowers_the_floor() -> None:
     [
         ({}, [], 320.0, BETWEEN),
         ({"nccl_tests_algorithm": "Tree"}, [], None, "NCCL_ALGO=Tree is set"),
-        ({"nccl_tests_algorithm": "any"}, [], None, "NCCL chooses the algorithm"),
+        ({"nccl_tests_algorithm": "any"}, [], 420.2, "0.8 of 525.3 GB/s"),
+        ({"nccl_tests_algorithm": "any", "nccl_tests_environment": {"NCCL_NVLS_ENABLE": "0"}}, [], None, "NCCL_NVLS_ENABLE=0 is set"),
+        ({"nccl_tests_algorithm": "any", "nccl_tests_environment": {"NCCL_NVLS_ENABLE": "1"}}, [], 420.2, "0.8 of 525.3 GB/s"),
         ({"nccl_tests_environment": {"NCCL_ALGO": "ring"}}, ["NCCL_ALGO"], 320.0, BETWEEN),
         ({}, ["NCCL_ALGO"], None, "nccl.conf sets NCCL_ALGO"),
         ({"nccl_tests_algorithm": "any"}, ["NCCL_COLLNET_ENABLE"], None, "nccl.conf sets NCCL_COLLNET_ENABLE"),

@@ -74,6 +74,50 @@ def test_anybody_can_write_a_job_into_his_environment(make_tree: MakeTree) -> No
     assert pids(host, JOB._replace(uid=os.getuid())) == [10]
 
 
+BY_NAME = Wanted(None, None, (), "train.py")
+NO_RANKS = [
+    ("tail", ["tail", "-f", "train.py"]), ("vim", ["vim", "/home/a/train.py"]), ("bash", ["bash", "-c", "python3 train.py"]),
+    ("bash", ["-bash"]), ("sh", ["/bin/sh", "/home/a/train.py"]), ("mpirun", ["mpirun", "-np", "8", "python3", "train.py"]),
+    ("srun", ["srun", "python3", "train.py"]), ("torchrun", ["/usr/bin/python3", "/usr/bin/torchrun", "--nproc-per-node=8", "train.py"]),
+    ("python3", ["python3", "-m", "torch.distributed.run", "train.py"]), ("python3", ["python3", "-u", "/usr/bin/deepspeed", "train.py"]),
+    ("python3", ["python3", "-c", "import os", "train.py"]), ("timeout", ["timeout", "60", "python3", "train.py"]),
+    ("railwright", ["/usr/bin/python3", "/usr/bin/railwright", "diagnose", "--process", "train.py"]),
+    ("grep", ["grep", "-r", "x", "train.py"]),
+    ("python3", ["python3"]), ("python3", ["python3", "-m"]),
+    ("sudo", ["sudo", "python3", "train.py"]), ("python3", ["python3", "other.py"]),
+]  # fmt: skip
+RANKS = [
+    ("python3", ["python3", "train.py"]), ("python3", ["/usr/bin/python3.12", "-u", "/home/a/train.py", "--epochs", "9"]),
+    ("python3", ["python3", "-W", "ignore", "-X", "dev", "train.py"]), ("python3", ["python3", "-um", "pkg.train"]),
+    ("train.py", ["/usr/bin/python3", "./train.py"]), ("train.py", ["./train.py"]), ("train.py", []), ("train.py", ["train: rank 3"]),
+    ("python3", ["python3", "-m", "cProfile", "-o", "out", "train.py"]), ("python3", ["python3", "/usr/bin/coverage", "run", "train.py"]),
+]  # fmt: skip
+
+
+def executing(pid: int, name: str, arguments: list[str], *, parent: int = 1) -> dict[str, str]:
+    return {**process(pid, {}, name=name, parent=parent), f"proc/{pid}/cmdline": "".join(f"{word}\0" for word in arguments)}
+
+
+@pytest.mark.parametrize(("name", "arguments"), NO_RANKS)
+def test_a_name_among_the_arguments_of_another_program_is_no_rank(name: str, arguments: list[str], make_tree: MakeTree) -> None:
+    host = make_tree({**executing(10, name, arguments), **executing(11, "python3", ["python3", "train.py"])})
+    assert pids(host, BY_NAME) == [11]
+
+
+@pytest.mark.parametrize(("name", "arguments"), RANKS)
+def test_a_program_or_a_script_that_is_executed_is_a_rank(name: str, arguments: list[str], make_tree: MakeTree) -> None:
+    assert pids(make_tree(executing(10, name, arguments)), BY_NAME) == [10]
+
+
+def test_neither_the_inspection_nor_what_started_it_is_a_rank(make_tree: MakeTree, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A local connection: railwright, its playbook and the module are all python3."""
+    monkeypatch.setattr(TreeHost, "process", staticmethod(lambda: 32))
+    family = {**executing(30, "python3", ["python3", "/usr/bin/railwright"]), **executing(31, "python3", ["python3", "x"], parent=30),
+              **executing(32, "python3", ["python3", "y"], parent=31)}  # fmt: skip
+    host = make_tree({**family, **executing(40, "python3", ["python3", "train.py"])})
+    assert pids(host, BY_NAME._replace(process="python3")) == [40]
+
+
 def test_below_its_shell(make_tree: MakeTree) -> None:
     host = make_tree({**process(10, step(0), wchan="do_wait", name="bash"), **process(11, step(0), parent=10),
                       **process(12, step(0), parent=11)})
@@ -92,7 +136,7 @@ def test_by_name_and_by_pod(make_tree: MakeTree) -> None:
     group = {"proc/10/cgroup": f"0::/kubepods.slice/kubepods-pod{pod.replace('-', '_')}.slice/x\n", "proc/11/cgroup": "0::/\n"}
     host = make_tree({**process(10, {}), **process(11, {}, name="bash"), **group})
     assert pids(host, Wanted(None, None, (), "python3")) == [10]
-    assert pids(host, Wanted(None, None, (), "train.py")) == [10, 11]
+    assert pids(host, Wanted(None, None, (), "train.py")) == [10], "a shell is no rank"
     assert pids(host, Wanted(None, None, (pod,), None)) == [10]
 
 

@@ -75,6 +75,12 @@ def test_the_headline_says_the_worst_first() -> None:
     assert "all good, of 1 node<" in as_page(good, cases_of(good), [])
 
 
+def test_a_node_without_a_result_hides_no_failure() -> None:
+    bad = [verdict("gpu001", rail, ("port.rate", 400), "fail", 100) for rail in range(44)]
+    one = run("validate", {"gpu001": {"status": "failed", "message": "no systemd", "task": "Inspect"}}, verdicts=bad)
+    assert "1 without a result, of 1 node; results: 44 failed<" in as_page(one, cases_of(one), [])
+
+
 def test_drift_has_its_history_the_newest_first() -> None:
     one = drifted()
     page = Tags(as_page(one, cases_of(one), []))

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A node as links, and what they carry: by hand for small machines."""
 
+import re
 from typing import Any
 
 import pytest
 
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import BOARDS, RACKS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import BETWEEN, BETWEEN_TWO, WITHIN, WITHIN_ALL_REDUCE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import (
     COLLECTIVES,
     ceiling,
@@ -120,17 +123,61 @@ def test_boards_without_nvlink_go_over_pcie() -> None:
     up = [(link(f"switch{at // 2}", 16.0, 16),) for at in range(4)]
     facts = node([gpu(at, "NVIDIA L40S", above=up[at]) | {"link": {"links": [link(f"gpu{at}", 16.0), *up[at]]}} for at in range(4)], [])
     machine = machine_of(facts)
-    assert gbs(machine, "all_reduce") == pytest.approx(24.0, abs=0.1)
+    assert gbs(machine, "all_reduce") == pytest.approx(24.8, abs=0.1)
     assert gbs(machine, "alltoall") == pytest.approx(28.8 * 3 / 4, abs=0.1), "two GPUs send to two others over each uplink"
 
 
 def test_over_host_memory_gpus_share_their_uplink() -> None:
     pair = over_host_memory(machine_of(node([gpu(0), gpu(1)], [])))
-    assert (pair.gbs, pair.limit) == (pytest.approx(48.0, abs=0.1), "PCIe 5.0 x16 of GPU gpu0")
+    assert (pair.gbs, pair.limit) == (pytest.approx(49.6, abs=0.1), "PCIe 5.0 x16 of GPU gpu0")
     shared = over_host_memory(machine_of(node([gpu(at, above=(link("switch0"),)) for at in range(2)], [])))
-    assert (shared.gbs, shared.limit) == (pytest.approx(24.0, abs=0.1), "PCIe 5.0 x16 of the switch above GPU gpu0")
+    assert (shared.gbs, shared.limit) == (pytest.approx(24.8, abs=0.1), "PCIe 5.0 x16 of the switch above GPU gpu0")
     assert over_host_memory(machine_of(node([gpu(0)], []))).gbs is None
     assert explain_speed(node([gpu(0), gpu(1)], []), 4)["over_host_memory"]["gbs"] == pair.gbs
+
+
+def partitioned(*sliced: int) -> dict[str, Any]:
+    rows = [{"pci": f"gpu{at}", "mig": "Enabled" if at in sliced else "Disabled"} for at in range(8)]
+    return hgx() | {"health": {"gpu": {"gpus": rows}}}
+
+
+def test_gpus_with_mig_on_have_no_ceiling_of_nvlink() -> None:
+    """NVIDIA, MIG User Guide: slices have no peer access."""
+    assert gbs(machine_of(partitioned()), "all_reduce") == pytest.approx(490.28)
+    for sliced in ((0,), tuple(range(8))):
+        found = explain_speed(partitioned(*sliced), 2)
+        assert {row["gbs"] for row in found["rows"]} == {None}
+        assert found["nvlink_gbs"] is None
+        assert all("how slices of GPU gpu0" in row["limit"] and "MIG is on" in row["limit"] for row in found["rows"])
+
+
+@pytest.mark.parametrize(("name", "count", "expected"), [
+    ("NVIDIA H800", 8, 217.9), ("NVIDIA GB200", 4, 736.2), ("NVIDIA GB300", 4, 736.2), ("NVIDIA GH200 480GB", 4, 370.8),
+    ("NVIDIA L20", 4, 48.0), ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", 4, 49.6),
+    ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 4, 49.6),
+])  # fmt: skip
+def test_boards_have_a_ceiling_within_a_node(name: str, count: int, expected: float) -> None:
+    facts = node([gpu(at, name) for at in range(count)], [nic(at) for at in range(count)])
+    found = gbs(machine_of(facts), "all_reduce")
+    assert found is not None
+    assert found >= expected * 0.99
+    if "L20" not in name:
+        assert found == pytest.approx(expected, rel=0.01)
+
+
+def test_over_a_rack_nothing_is_promised_and_a_processor_reached_by_c2c_limits_no_gpu() -> None:
+    rack = machine_of(node([gpu(at, "NVIDIA GB200") for at in range(4)], [nic(at) for at in range(4)]))
+    found = ceiling(rack, "all_reduce", 2)
+    assert (found.gbs, found.limit) == (None, "unread: which nodes of the rack it reaches over NVLink")
+    narrow = [gpu(at, "NVIDIA GH200 480GB") | {"link": {"links": [link(f"gpu{at}", 2.5, 1)]}} for at in range(4)]
+    assert gbs(machine_of(node(narrow, [nic(at, 200.0) for at in range(4)])), "all_gather", 2) == 100.0
+
+
+def test_every_board_and_every_share_has_its_source_with_a_year() -> None:
+    shares = [*WITHIN_ALL_REDUCE.values(), WITHIN, BETWEEN, *BETWEEN_TWO.values()]
+    texts = [*(board.source for board in BOARDS + RACKS), *(share.lowest for share in shares)]
+    assert [text for text in texts if not re.search(r"\b20[12][0-9]\b", text)] == []
+    assert all(0 < share.of_ceiling < float(share.lowest.split()[0].rstrip(":")) + 0.005 for share in shares)
 
 
 @pytest.mark.parametrize("facts", [

@@ -13,10 +13,10 @@ import switch_exports
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES, QosProfile, qos_profile
 from railwright.switch_check import Checked, Unusable, check
 from railwright.switch_hints import hints
-from switch_exports import EOS, NVUE, NVUE_WARN, NXOS, NXOS_WARN, ONYX, ONYX_WARN, SONIC, SONIC_WARN, broken
+from switch_exports import EOS, EOS_WARN, NVUE, NVUE_WARN, NXOS, NXOS_WARN, ONYX, ONYX_WARN, SONIC, SONIC_WARN, broken
 from verb_said import Said, said_by
 
-HOPS = ("mtu", "trust", "class", "group", "headroom", "pfc", "queue", "pause", "ecn", "schedule", "cnp", "watchdog")
+HOPS = ("fec", "mtu", "trust", "class", "group", "headroom", "pfc", "queue", "pause", "ecn", "schedule", "cnp", "watchdog")
 SITE = "all: {children: {rdma: {vars: {rdma_fabric: roce, rdma_mtu: 9000, rdma_rails: []}, hosts: {n1: {}}}}}\n"
 
 
@@ -63,7 +63,7 @@ def test_a_broken_setting_of_nvue_is_named_first(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", NVUE_WARN)
-def test_a_watchdog_of_nvue_that_is_off_warns(what: str) -> None:
+def test_a_setting_of_nvue_that_breaks_nothing_warns(what: str) -> None:
     hop, change = NVUE_WARN[what]
     one = nvue(broken(switch_exports.nvue(), change))["swp1"]
     assert (one.first, [found.hop for found in one.hops if found.status == "warn"]) == (None, [hop])
@@ -94,10 +94,12 @@ def test_a_broken_setting_of_eos_is_named_first(what: str, form: str) -> None:
     assert (found.first.hop, bool(found.lines[hop])) == (hop, True)
 
 
-def test_a_watchdog_of_eos_that_is_off_warns() -> None:
-    text = "\n".join(line for line in switch_exports.eos().splitlines() if "watchdog default timeout" not in line)
-    one = eos(text)["Ethernet1"]
-    assert (one.first, [hop.hop for hop in one.hops if hop.status == "warn"]) == (None, ["watchdog"])
+@pytest.mark.parametrize("what", EOS_WARN)
+def test_a_setting_of_eos_that_breaks_nothing_warns(what: str) -> None:
+    hop, line, instead = EOS_WARN[what]
+    assert line in switch_exports.eos()
+    one = eos(switch_exports.eos().replace(line, instead, 1))["Ethernet1"]
+    assert (one.first, [hop.hop for hop in one.hops if hop.status == "warn"]) == (None, [hop])
 
 
 # A running-config, the ports of it that are up, and what it cannot say.
@@ -130,7 +132,7 @@ def test_a_broken_command_is_named_first(os: str, what: str, row: tuple[str, str
 
 
 @pytest.mark.parametrize(("os", "row"), WARNED)
-def test_a_watchdog_that_a_command_sets_no_more_warns(os: str, row: tuple[str, str, str]) -> None:
+def test_a_command_that_breaks_nothing_warns(os: str, row: tuple[str, str, str]) -> None:
     (export, ports, _unsaid), (hop, line, instead) = TEXTS[os], row
     assert line in export()
     one = text_of(os, export().replace(line, instead, 1))[ports[0]]
@@ -239,14 +241,14 @@ def test_a_broken_setting_is_named_first_and_on_its_port_alone(what: str) -> Non
 
 
 @pytest.mark.parametrize("what", SONIC_WARN)
-def test_a_watchdog_that_is_off_warns(what: str) -> None:
+def test_a_setting_that_breaks_nothing_warns(what: str) -> None:
     hop, change = SONIC_WARN[what]
     one = checked(broken(switch_exports.sonic(), change))["Ethernet0"]
     assert (one.first, [found.hop for found in one.hops if found.status == "warn"]) == (None, [hop])
 
 
 def test_the_page_counts_what_is_broken_here() -> None:
-    tables = ((*SONIC.values(), *SONIC_WARN.values()), (*NVUE.values(), *NVUE_WARN.values()), (*EOS.values(), ("watchdog",)),
+    tables = ((*SONIC.values(), *SONIC_WARN.values()), (*NVUE.values(), *NVUE_WARN.values()), (*EOS.values(), *EOS_WARN.values()),
               (*NXOS.values(), *NXOS_WARN.values()), (*ONYX.values(), *ONYX_WARN.values()))
     text = (Path(__file__).parents[3] / "docs/switches.md").read_text(encoding="utf-8")
     lines = text.partition("| hop | SONiC | NVUE")[2].partition("\n\n")[0].splitlines()[2:]
