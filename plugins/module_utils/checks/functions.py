@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Mapping
 
 from ..formats.outside import mapping, rows
 from ..formats.text import grouped
-from ..rules.comparisons import Inspection, VerdictSubject, unreadable, verdict
+from ..rules.comparisons import Inspection, VerdictSubject, verdict
 from ..types import Verdict
 from .peers import PEERS, SHARE
 from .rails import near_classes
@@ -17,12 +17,9 @@ KINDS = {"gpu": "GPU", "hca": "HCA"}
 
 def judge_functions(seen: Inspection) -> List[Verdict]:
     """``hca.device``: each function that can do RDMA has an RDMA device; nothing is said of a node without any such function."""
-    section = mapping(seen.facts.get("pci"))
-    found, where = section.get("rdma_functions"), VerdictSubject(seen.node, None, None, "RDMA devices")
-    if "rdma_functions" not in section:  # facts that an older version kept
+    found, where = mapping(seen.facts.get("pci")).get("rdma_functions"), VerdictSubject(seen.node, None, None, "RDMA devices")
+    if found is None:  # no list of the PCI bus (a capture of a part of /sys), or facts that an older version kept
         return []
-    if found is None:
-        return [unreadable("hca.device", where, "an RDMA device", "the list of PCI functions")]
     bad = [item for item in (_function(seen, row) for row in rows(found) if not row.get("exempt")) if item is not None]
     if bad or not any(hca.get("pci_address") for hca in rows(seen.facts.get("hcas"))):
         return bad

@@ -30,7 +30,7 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
 
     Peer ports judge what the inventory does not expect.
     """
-    rails = with_peers(judge_rails(seen), peer_verdicts(seen), over=("skipped",))
+    rails = with_peers(judge_rails(seen), peer_verdicts(seen), over=("skipped",), alone=("port.width",))
     return judge_machine(seen) + [(HEALTH, item) for item in rails]
 
 
@@ -133,7 +133,7 @@ def _width(where: VerdictSubject, hca: Mapping[str, Any], port: Mapping[str, Any
     lanes = port.get("lanes")
     if port.get("link_layer") == "InfiniBand" and lanes == 1 and hca.get("vendor_id") == MELLANOX:
         return [verdict("port.width", where, "fail", 4, 1, "the link has one lane of four: replace the cable, inspect both ports")]
-    return [no_expectation("port.width", where, "peer ports judge it", lanes)]
+    return []
 
 
 def _active_mtu(where: VerdictSubject, spec: Spec, rail_mtu: int, port: Mapping[str, Any]) -> Verdict:

@@ -84,10 +84,10 @@ def peer_verdicts(seen: Inspection) -> List[Verdict]:
     return found
 
 
-def with_peers(own: Sequence[Verdict], peers: Sequence[Verdict], over: Sequence[str]) -> List[Verdict]:
+def with_peers(own: Sequence[Verdict], peers: Sequence[Verdict], over: Sequence[str], alone: Sequence[str]) -> List[Verdict]:
     """Replace each verdict of ``own`` whose status is in ``over`` by the peers' verdict on the same check and port, if there is one.
 
-    A pass is only replaced by a worse verdict.
+    A pass is only replaced by a worse verdict. Verdicts on a check in ``alone`` are added where ``own`` has none.
     """
     by_place = {(item.check, item.hca, item.port): item for item in peers}
     found = []
@@ -95,7 +95,8 @@ def with_peers(own: Sequence[Verdict], peers: Sequence[Verdict], over: Sequence[
         other = by_place.get((item.check, item.hca, item.port))
         better = other is None or item.status not in over or (item.status == "pass" and other.status == "pass")
         found.append(item if better or other is None else other)
-    return found
+    places = {(item.check, item.hca, item.port) for item in own}
+    return found + [item for place, item in by_place.items() if item.check in alone and place not in places]
 
 
 def peers_of(seen: Inspection) -> Dict[Tuple[Any, ...], List[Port]]:
@@ -134,7 +135,9 @@ def _status(row: Attribute, value: Any, usual: Any, known: Sequence[Any], agree:
     if agree:
         worse = value < usual if row.ordered else value != usual
         return "pass" if value == usual else row.odd if worse else "warn"
-    return "warn" if value != (max(known) if row.ordered else usual) else ""
+    if row.ordered:
+        return "warn" if value != max(known) else ""
+    return "warn" if value != usual or 2 * known.count(usual) <= len(known) else ""
 
 
 def _verdict(row: Attribute, port: Port, status: str, value: Any, usual: Any, known: Sequence[Any], agree: bool) -> Verdict:

@@ -51,8 +51,8 @@ def judge_without_wish(node: str, values: Mapping[str, Any], identity: Identity,
 def _judged_rails(seen: Inspection) -> List[Verdict]:
     """By the floors, else by peers: the worse of the two. A rate that cannot be read is a missing answer."""
     peers = peer_verdicts(seen)
-    own = with_peers([item for item in judge_rails(seen) if item.check not in OF_PEERS], peers, over=("skipped", "pass"))
-    own += [item for item in peers if item.check in OF_PEERS]
+    floors = [item for item in judge_rails(seen) if item.check not in OF_PEERS]
+    own = with_peers(floors, peers, over=("skipped", "pass"), alone=OF_PEERS + ("port.width",))
     return [unreadable(item.check, VerdictSubject(item.node, item.hca, item.port, item.subject), None, "the rate")
             if (item.check, item.status, item.found) == ("port.rate", "skipped", None) else item for item in own]
 
