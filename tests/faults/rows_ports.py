@@ -228,6 +228,8 @@ HEALTHY = (
             ("gpu.near", "rail.mtu", "port.rate")),
     Healthy("h200-roce", "a management NIC", management, ("gpu.near", "port.rate", "port.width", "hca.device")),
     Healthy("h200-roce", "an unused second port on each card", seconds(**DOWN), ("port.state",)),
+    Healthy("h200-roce", "a second port that is used on two cards", together(seconds(**DOWN), *(
+            port(f"mlx5_{number}", state="4: ACTIVE", phys_state="5: LinkUp") for number in (20, 21)))),
     Healthy("h100-ib", "dual-port cards split into InfiniBand and Ethernet", seconds(), ("port.rate", "gpu.near", "rail.gid")),
     Healthy("h200-roce", "an unused Aux port beside a management port", together(management, nic(9, 0xE2, **DOWN)), ("port.state",)),
     Healthy("h200-roce", "idle GPUs at 2.5 GT/s", idle),

@@ -6,6 +6,7 @@ To add rows: a file ``rows_TOPIC.py`` beside this one with FAULTS and HEALTHY (f
 
 from __future__ import annotations
 
+import functools
 import importlib
 import shutil
 from collections.abc import Callable
@@ -32,18 +33,18 @@ def title(row: Fault | Healthy) -> str:
 
 
 @pytest.fixture(scope="session")
-def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Each base tree, written once."""
-    return {name: write(tmp_path_factory.mktemp(name)) for name, write in TREES.items()}
+def base(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A base tree by its name, written once."""
+    return functools.cache(lambda name: TREES[name](tmp_path_factory.mktemp(name)))
 
 
 @pytest.fixture
-def judge(bases: dict[str, Path], tmp_path: Path) -> Judge:
+def judge(base: Callable[[str], Path], tmp_path: Path) -> Judge:
     """The document that `railwright check --sysroot` makes of a row's tree."""
 
     def judged(row: Fault | Healthy) -> dict[str, Any]:
         root = tmp_path / "node"
-        shutil.copytree(bases[row.tree], root, symlinks=True)
+        shutil.copytree(base(row.tree), root, symlinks=True)
         row.edit(root)
         return report(*of_tree(root))
 

@@ -143,6 +143,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe import (
     traffic_counters,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.health import most_supported
 from ansible_collections.railwright.rdma.plugins.module_utils.plan import preflight
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.packages import dry_run_apt, dry_run_dnf
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.plan import make_plan
@@ -238,9 +239,9 @@ def of_words(said: str) -> None:
 
 
 VALUES: tuple[Callable[[str], object], ...] = (
-    *(parse.name, parse.token, parse.enum_text, parse.rate_gbps, parse.guid, parse.gid, parse.integer, parse.hex_text, parse.pci_address),
-    *(parse.last_pci_address, parse.mac_address, parse.mac_of_guid, parse.key_values, parse.natural_key),
-    *(outside.whole, outside.number, outside.is_digits, numbers),
+    *(parse.name, parse.token, parse.enum_text, parse.rate_gbps, parse.lanes, parse.guid, parse.gid, parse.integer, parse.hex_text),
+    *(parse.pci_address, parse.last_pci_address, parse.mac_address, parse.mac_of_guid, parse.key_values, parse.natural_key),
+    *(outside.whole, outside.number, outside.is_digits, numbers, most_supported),
 )
 
 

@@ -25,8 +25,10 @@ STAYS = ("node.machine_check", "node.memory", "pci.aer")
 BAD = ("fail", "warn")
 OK, SHARED, REFUSE, UNJUDGED = "ok", "shared", "refuse", "unjudged"
 HANGS = "node.hangs"
-# Of the node's own health. A link may be the switch's fault, NFS the server's, and what `check` alone finds the site's.
-REFUSING = {row.check for row in CHECKS if row.check.startswith(("gpu.", "pci.", "hca.", "node."))} - {"node.nfs"} | {HANGS}
+# Of the node's own health. A link may be the switch's fault, NFS the server's, and what `check` alone finds the site's; but no site takes a
+# GPU or an HCA off the bus.
+REFUSING = {row.check for row in CHECKS if row.check.startswith(("gpu.", "pci.", "hca.", "node."))} - {"node.nfs"} | {
+    HANGS, "hca.device", "pci.switch"}
 COUNTED = STAYS + ("gpu.xid", "gpu.ecc")  # whoever knew of one error did not know of the next
 SHOWN = ("id", "check", "subject", "part", "status", "text")
 TEXT = 400  # characters

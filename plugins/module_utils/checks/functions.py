@@ -30,12 +30,16 @@ def judge_functions(seen: Inspection) -> List[Verdict]:
 
 
 def _function(seen: Inspection, row: Mapping[str, Any]) -> Any:
-    """A function that only its driver's name makes capable counts beside a GPU; elsewhere it may be a plain network interface."""
+    """A function that only its driver's name makes capable counts beside a GPU; elsewhere it may be a plain network interface.
+
+    A container may have a namespace of its own for RDMA devices, which hides those of other functions (rdma-system(8), netns exclusive).
+    """
     near = row.get("path") in near_classes(seen.facts)
     if row.get("capable") == "known" and not near and not seen.identity.gpus:
         return None
-    status = "warn" if row.get("capable") == "known" and not near else "fail"
     driver, module = row.get("driver"), row.get("module")
+    hidden = seen.identity.virtual == "container" and driver is not None and row.get("module_loaded") is not False
+    status = "unknown" if hidden else "warn" if row.get("capable") == "known" and not near else "fail"
     if driver is None:
         why = "no driver is bound to it; did its probe fail? dmesg | grep %s" % row.get("pci")
     elif module is not None and row.get("module_loaded") is False:

@@ -111,7 +111,8 @@ STAMP = Text(r"[0-9a-f]{8}", "an id of a finding")
 CHECK = Text(r"[a-z_]{1,32}\.[a-z_0-9]{1,32}", "the code of a check")
 AGENT = {
     "mode": Choice("off", "observe", "drain"), "word": Choice("none", "ok", "shared", "refuse", "unjudged"), "age": maybe(float),
-    "reason": str, "trouble": str, "offenders": [{"part": str, "times": int}], "downs": [{"part": str, "name": str, "ago": float}], "text": [str],
+    "reason": str, "trouble": str, "offenders": [{"part": str, "times": int}],
+    "downs": [{"part": str, "name": str, "ago": float}], "text": [str],
     "findings": [{"id": STAMP, "check": CHECK, "subject": str, "part": str, "status": Choice("fail", "warn"), "text": str,
                   "known": maybe({"reason": str, "by": str, "t": float})}],
 }

@@ -113,9 +113,9 @@ def of_tree(sysroot: Path) -> "Outcomes":
 
 def show(found: dict[str, Any], *, every: bool) -> None:
     """A screen a node; of several, those with nothing to say are one line."""
-    from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import LABEL, WORST, node_lines
+    from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import LABEL, WORST, is_missing, node_lines
 
-    worst = {str(item["node"]) for item in found["verdicts"] if item["status"] in WORST}
+    worst = {str(item["node"]) for item in found["verdicts"] if item["status"] in WORST or is_missing(item)}
     for name in found["nodes"]:
         lines = node_lines(found, name, every)
         for kind, text in lines if every or len(found["nodes"]) == 1 or name in worst else lines[:1]:

@@ -33,6 +33,7 @@ def test_like_nodes_agree_on_everything(four: dict[str, Any]) -> None:
         "cluster.kernel",
         "cluster.mtu",
         "cluster.active_mtu",
+        "cluster.rate",
         "cluster.link_layer",
         "cluster.hca_type",
         "cluster.fw_ver",
@@ -47,10 +48,18 @@ ODD = [
     (lambda node: node.facts.update(kernel="5.15.0-91-generic"), "cluster.kernel", "5.15.0-91-generic"),
     (lambda node: node.facts["netdevs"][1].update(mtu=1500), "cluster.mtu", "1500"),
     (lambda node: node.port(1).update(active_mtu=1024), "cluster.active_mtu", "1024"),
+    (lambda node: node.port(1).update(rate_gbps=100.0), "cluster.rate", "100.0"),
     (lambda node: node.facts["hcas"][1].update(hca_type="MT4123"), "cluster.hca_type", "MT4123"),
     (lambda node: node.facts["hcas"][1].update(fw_ver="20.1"), "cluster.fw_ver", "20.1"),
     (lambda node: node.port(1).update(gids=[]), "cluster.gid", "none"),
 ]
+
+
+def test_a_constant_rate_is_no_evidence(four: dict[str, Any]) -> None:
+    for node in four.values():
+        for hca in node.facts["hcas"]:
+            hca["driver"] = "rdma_rxe"
+    assert {item.status for item in judge(four) if item.check == "cluster.rate"} == {"skipped"}
 
 
 @pytest.mark.parametrize(("sicken", "check", "found"), ODD)
