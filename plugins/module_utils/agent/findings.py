@@ -10,7 +10,7 @@ import zlib
 from collections import Counter
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from ..catalogue.counters import LINK_DOWNED, full_text
+from ..catalogue.counters import BY_NAME, LINK_DOWNED, full_text
 from ..catalogue.health import BY_CHECK, CHECKS, FLAP_HOURS
 from ..catalogue.needed import NEEDED
 from ..formats.program_output import one_line
@@ -78,7 +78,8 @@ def error_verdicts(node: str, parts: Sequence[Part], grown: Sequence[Mapping[str
     for part in (part for part in parts if part.key.startswith("port ")):
         bad = next(filter(None, (beyond(total.get(part.key) or {}) for total in grown)), [])
         full = [name for name in part.full if name in LIMITS]
-        text = (", ".join("%s grew by %d, beyond %d an hour" % row for row in bad) + ": " + BY_CHECK[ERRORS].todo if bad else
+        todo = "; ".join(dict.fromkeys(BY_NAME[row[0]].todo or BY_CHECK[ERRORS].todo for row in bad))
+        text = (", ".join("%s grew by %d, beyond %d an hour" % row for row in bad) + ": " + todo if bad else
                 "; ".join(map(full_text, full)) or "few errors")
         found.append(verdict(ERRORS, VerdictSubject(node, None, None, part.name), "warn" if bad else "unknown" if full else "pass",
                              BY_CHECK[ERRORS].what, bad[0][0] if bad else "", text))

@@ -23,7 +23,7 @@ class Counter(NamedTuple):
     """``bits``: width of a counter that stops at its largest value; 0: of one that does not. ``kind``: the meaning of growth under load.
 
     ``an_hour``, ``a_day``: the growth that a healthy port may have; None: no such limit. ``kept``: the agent's history has it.
-    ``diagnosed``: ``railwright diagnose`` reads it. ``others``: its names in other drivers.
+    ``diagnosed``: ``railwright diagnose`` reads it. ``others``: its names in other drivers. ``todo``: where it is no fault of the cable.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Counter(NamedTuple):
     kept: bool = False
     diagnosed: bool = False
     others: Tuple[str, ...] = ()
+    todo: str = ""
 
     @property
     def ceiling(self) -> Optional[int]:
@@ -48,7 +49,8 @@ COUNTERS: Tuple[Counter, ...] = (
     Counter("port_rcv_errors", 16, LINK, an_hour=10, kept=True, diagnosed=True),
     Counter("local_link_integrity_errors", 4, LINK, an_hour=10, a_day=10, kept=True),
     # Flow control: the peer sent without credits. Its total has no age and proves nothing of the cable.
-    Counter("excessive_buffer_overrun_errors", 4, LINK, an_hour=10, kept=True),
+    Counter("excessive_buffer_overrun_errors", 4, LINK, an_hour=10, kept=True,
+            todo="inspect flow control (credits, PFC) of the port and of the switch's port"),
     Counter("port_rcv_remote_physical_errors", 16, an_hour=100, kept=True),
     Counter("port_xmit_constraint_errors", 8, an_hour=100, kept=True),
     Counter("rx_icrc_encapsulated", 0, LINK, kept=True),

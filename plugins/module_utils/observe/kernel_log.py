@@ -138,7 +138,7 @@ def function_of(host: Host) -> Callable[[str], str]:
 def with_peers(host: Host, records: Sequence[Record], events: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
     """Set the word of events about NICs that carry jobs: physical functions of the vendor and device of one that has an RDMA device now,
     and those that the agent saw with one. A NIC that failed may have none any more."""
-    failed = [event for event in events if event["event"] in OF_RAILS]
+    failed = [event for event in events if event["event"] in OF_RAILS and not event["word"]]
     if failed:
         found, seen = enumerated(records), agent_functions(host)
         hcas = [pci_of(host, "%s/%s" % (CLASS_INFINIBAND, name)) for name in entries(host, CLASS_INFINIBAND)]

@@ -184,6 +184,12 @@ def test_the_verdict_of_a_counter_at_its_ceiling_is_unknown(name: str, check: st
     assert f"{name} is at its ceiling" in next(item.message for item in found if item.status == "unknown")
 
 
+@pytest.mark.parametrize(("name", "todo"), [("symbol_error", "cable"), ("excessive_buffer_overrun_errors", "flow control")])
+def test_growth_says_what_to_inspect(name: str, todo: str) -> None:
+    [found] = error_verdicts("n", [Part("port a", "mlx5_0", None, {})], ({"port a": {name: 11}}, {}))
+    assert (found.status, todo in found.message, "flow control" in found.message) == ("warn", True, todo == "flow control")
+
+
 def test_what_somebody_knows_does_not_count(make: Callable[[str], Node]) -> None:
     node = make("ib8")
     node.minute()
