@@ -68,8 +68,8 @@ FORMS = """
 * `lint`: `{"findings": [{file, line, hosts, key, value, message, allowed, severity}], "summary": {errors, warnings}}`; \
 the other verbs print the same when they stop at an inventory's errors
 * `check`: `{"nodes": {name: {status, message, overview: {label: text}}}, "verdicts": [{check, node, hca, port, subject, status, \
-expected, found, message, next}], "summary": {nodes, ok, failed, unreachable, verdicts, missing, exit_code}}`; `next` is the command that shows \
-more, `missing` the needed checks without an answer ([what they mean](../check.md))
+expected, found, message, next}], "summary": {nodes, ok, failed, unreachable, verdicts, missing, exit_code}}`; `next` is the command that \
+shows more, `missing` the needed checks without an answer ([what they mean](../check.md))
 * `top`: a line a sample, `{"at": TIME, "nodes": {name: {status, message, behind, marks, rails, gpus, gpus_unknown}}}` \
 ([its rails and GPUs](../top.md#the-document))
 * `facts -i`: `{node: facts}`; `null` for a node without facts. With `--sysroot` the one [facts object](facts.md)

@@ -98,8 +98,8 @@ def _body() -> list[str]:
     lines += [".SH EACH VERB"]
     for name, verb in verbs:
         lines += _verb(name, verb, common, ansible)
-    lines += [".SH EXIT STATUS", *_list(EXIT), ".PP", "Where several hold: the first of 64, 3, 1, 4, 2, 0.", ".SH ENVIRONMENT", *_list(ENVIRONMENT),
-              ".PP", *filled(SETTINGS), ".SH FILES", *_list(FILES), ".SH SEE ALSO", ",\n".join(map(_page, ALSO))]
+    lines += [".SH EXIT STATUS", *_list(EXIT), ".PP", "Where several hold: the first of 64, 3, 1, 4, 2, 0.", ".SH ENVIRONMENT",
+              *_list(ENVIRONMENT), ".PP", *filled(SETTINGS), ".SH FILES", *_list(FILES), ".SH SEE ALSO", ",\n".join(map(_page, ALSO))]
     return [line.replace("{", "{{").replace("}", "}}") for line in lines]
 
 

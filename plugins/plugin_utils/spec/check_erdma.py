@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.artifact
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.erdma_mode import COMPAT, DEFAULT, LEAVE, LETTERS, MAINLINE, OFED
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 
-from .erdma_instances import ERDMA_INSTANCES, erdma_instance
+from .erdma_instances import ERDMA_INSTANCES, ErdmaInstance, erdma_instance
 from .findings import Findings, join_hosts
 
 Values = Mapping[str, Any]
@@ -55,29 +55,18 @@ def _version(version: str, values: Values, findings: Findings) -> None:
 
 def check_erdma_instance(values: Values, rails: Rails, findings: Findings) -> None:
     """MTU, number of rails and expectations against the instance type."""
-    wanted, mtu = values["erdma_instance_type"], values.get("mtu")
+    wanted = values["erdma_instance_type"]
+    row = erdma_instance(wanted)
     if values["fabric"] != "erdma":
         return
-    given = {"rdma_mtu": mtu, **{f"rdma_rails[{rail['index']}].mtu": rail["mtu"] for rail in rails if rail["mtu"] not in (None, mtu)}}
-    jumbo = sorted(key for key, size in given.items() if size == JUMBO)
-    if wanted is None:
-        for key in jumbo:
-            findings.warning(key, JUMBO, "needs erdma_instance_type, which says whether the instance has jumbo frames: without them a wrong MTU "
-                             "can corrupt data under NCCL's LL128", f"{PLAIN}, or erdma_instance_type with {JUMBO}")
-        return
-    row = erdma_instance(wanted)
+    if wanted is None or row is not None:
+        _check_jumbo(values.get("mtu"), rails, row, findings)
     if row is None:
-        known = ", ".join(row.name for row in ERDMA_INSTANCES)
-        findings.warning("erdma_instance_type", wanted, "is not in the catalogue: number of devices, jumbo frames and bandwidth are "
-                         "judged by rdma_expect.hcas, rdma_mtu and validate_min_bandwidth_gbps alone", known)
+        if wanted is not None:
+            known = ", ".join(row.name for row in ERDMA_INSTANCES)
+            findings.warning("erdma_instance_type", wanted, "is not in the catalogue: number of devices, jumbo frames and bandwidth are "
+                             "judged by rdma_expect.hcas, rdma_mtu and validate_min_bandwidth_gbps alone", known)
         return
-    for key in jumbo:
-        if row.jumbo is False:
-            findings.error(key, JUMBO, f"{row.name} has no jumbo frames, and a wrong MTU can corrupt data under NCCL's LL128", str(PLAIN))
-        elif row.jumbo is None:
-            findings.warning(key, JUMBO, f"whether {row.name} has jumbo frames is not known here, and a wrong MTU can corrupt data under "
-                             "NCCL's LL128", f"{JUMBO} if DescribeInstanceTypes (JumboFrameSupport) says so and they are on for the "
-                             f"instance, else {PLAIN}")
     hcas, least = (values.get("expect") or {}).get("hcas"), values.get("validate_min_bandwidth_gbps")
     if row.devices is not None and len(rails) > row.devices:
         findings.error("rdma_rails", len(rails), f"are more than the eRDMA devices of {row.name}, which are {row.devices}",
@@ -89,6 +78,21 @@ def check_erdma_instance(values: Values, rails: Rails, findings: Findings) -> No
     if most is not None and least is not None and least > most:
         findings.error("validate_min_bandwidth_gbps", least, f"is more than the {most:g} Gb/s of {whose} of {row.name}",
                        f"at most {most:g}")
+
+
+def _check_jumbo(mtu: Any, rails: Rails, row: ErdmaInstance | None, findings: Findings) -> None:
+    """``row``: of the instance type; None where the inventory names none."""
+    given = {"rdma_mtu": mtu, **{f"rdma_rails[{rail['index']}].mtu": rail["mtu"] for rail in rails if rail["mtu"] not in (None, mtu)}}
+    danger = "and a wrong MTU can corrupt data under NCCL's LL128"
+    for key in sorted(key for key, size in given.items() if size == JUMBO):
+        if row is None:
+            findings.warning(key, JUMBO, f"needs erdma_instance_type: whether the instance has jumbo frames is not known, {danger}",
+                             f"{PLAIN}, or erdma_instance_type with {JUMBO}")
+        elif row.jumbo is False:
+            findings.error(key, JUMBO, f"{row.name} has no jumbo frames, {danger}", str(PLAIN))
+        elif row.jumbo is None:
+            findings.warning(key, JUMBO, f"whether {row.name} has jumbo frames is not known here, {danger}",
+                             f"{JUMBO} if DescribeInstanceTypes (JumboFrameSupport) says so and they are on for the instance, else {PLAIN}")
 
 
 def check_modes(specs: Mapping[str, Spec], findings: Findings) -> None:

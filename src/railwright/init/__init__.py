@@ -28,7 +28,7 @@ INSTANCE = "ecs.ebmgn7ex.32xlarge"
 MTU_NOTE = {
     "roce": "9000 lets RDMA use its largest packets (active_mtu 4096); the switches need 9216.",
     "infiniband": "IPoIB in datagram mode takes up to 4092; in connected mode (network_ipoib_mode) up to 65520.",
-    "erdma": "1400 carries data on every instance type; 8500 needs erdma_instance_type and jumbo frames switched on. Another value can corrupt NCCL's data.",
+    "erdma": "1400 carries data on every instance type; 8500 needs jumbo frames. Another value can corrupt NCCL's data.",
 }
 RATE_NOTE = "the NICs' own maximum, as their drivers report it; lower it where the switches are slower"
 HEAD = """# What all nodes have in common. Written by `railwright init`; edit it, then run: railwright lint -i DIR

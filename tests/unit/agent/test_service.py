@@ -429,3 +429,12 @@ def test_a_gpu_that_an_earlier_look_saw_stays_known(make: Callable[[str], Node])
     node.minute(61)
     node.minute(61)
     assert gone in functions_of(json.loads(node.host.read("/run/railwright/agent/last.json") or ""))
+
+
+@pytest.mark.parametrize(("seconds", "own"), [(-601, False), (-600, True), (0, True), (600, True), (601, False)])
+def test_a_link_that_moves_within_ten_minutes_of_an_apply_is_our_own(seconds: int, own: bool) -> None:
+    agent = Agent.__new__(Agent)
+    agent._last = {"facts": {"health": {"applies": [1_000_000.0]}}}
+    assert agent._own(Moment(1_000_000.0 + seconds, 86_400.0, "boot")) is own
+    agent._last = {"facts": {"health": {"applies": []}}}
+    assert not agent._own(Moment(1_000_000.0, 86_400.0, "boot"))

@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.apply import apply, journal
 from ansible_collections.railwright.rdma.plugins.module_utils.apply.apply import repeats_later
+from ansible_collections.railwright.rdma.plugins.module_utils.apply.transaction import roll_back
 from ansible_collections.railwright.rdma.plugins.module_utils.areas.common.units import RELOAD, systemctl
 from ansible_collections.railwright.rdma.plugins.module_utils.errors import ApplyError, RailwrightError
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import Host
@@ -123,6 +124,28 @@ def test_a_rollback_that_fails_says_so_and_keeps_the_restore_point(host: RootedH
     assert "ROLLBACK INCOMPLETE" in str(caught.value)
     assert "cannot be undone" in str(caught.value)
     assert json.loads((tmp_path / "var/lib/railwright/restore/r1/journal.json").read_text())["state"] == "rollback incomplete"
+
+
+BROKEN_ENTRIES: dict[str, dict[str, object]] = {
+    "a command without an undo that works": {"kind": "run", "change": "broken", "argv": ["true"], "undo": [["false"]], "done": True},
+    "a path below a file": {"kind": "value", "change": "broken", "path": "/etc/kept/x", "content": "1", "done": True},
+    "no path": {"kind": "write", "change": "broken", "done": True}, "no kind": {"change": "broken", "done": True},
+    "numbers for texts": {"kind": "write", "change": "broken", "path": 7, "content": 5, "directories": 3, "done": True},
+    "a size of no number": {"kind": "run", "change": "broken", "argv": ["true"], "undo": [["true"]], "seconds": "long", "done": True},
+}
+
+
+@pytest.mark.parametrize("entry", BROKEN_ENTRIES)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_roll_back_goes_on_after_an_entry_that_cannot_be_undone(host: RootedHost, tmp_path: Path, entry: str, place: int) -> None:
+    """Wherever it stands among the others: it is named, and all others are undone."""
+    before = snapshot(tmp_path)
+    log = carry_out(host, change(write_file("/etc/kept", "changed\n", 0o644)), change(remove_file("/etc/gone"), what="second"))
+    entries = json.loads((tmp_path / log.path.lstrip("/")).read_text())["entries"]
+    entries.insert(place, BROKEN_ENTRIES[entry])
+    troubles = roll_back(host, entries)
+    assert snapshot(tmp_path) == before
+    assert len(troubles) == 1 and troubles[0].startswith("broken: "), troubles
 
 
 def test_the_journal_is_on_disk_before_the_effect(host: RootedHost, tmp_path: Path) -> None:

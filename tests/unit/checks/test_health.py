@@ -236,6 +236,18 @@ def test_links_may_go_after_boot_and_in_our_own_apply(node: Make) -> None:
     assert [item.status for item in bad(judged(tree))] == ["warn"]
 
 
+@pytest.mark.parametrize(("seconds", "status"), [(-601, "warn"), (-600, None), (-300, None), (0, None), (60, None), (61, "warn")])
+def test_a_link_may_go_in_the_ten_minutes_before_our_apply_ended(node: Make, seconds: int, status: str | None) -> None:
+    """``seconds``: from the last change of a restore point to the link's end. Before and after it a link that goes down counts."""
+    tree = node()
+    boot = 1795818848  # of the tree
+    flaps(20)(tree)
+    end = boot + 20 * 3600 - seconds
+    tree.put("/var/lib/railwright/restore/20261127T000000-x/journal.json", "{}")
+    os.utime(tree.root / "var/lib/railwright/restore/20261127T000000-x", (end, end))
+    assert [item.status for item in bad(judged(tree)) if item.check == "port.flaps"] == ([] if status is None else [status])
+
+
 def test_flaps_of_long_ago_do_not_count(node: Make) -> None:
     tree = node()
     flaps(1, 2, 3)(tree)

@@ -50,6 +50,14 @@ def test_where_all_others_are_alike(values: list[float], places: list[int]) -> N
     assert [item.at for item in found] == places
 
 
+@pytest.mark.parametrize(("value", "odd"), [(85.3, False), (85.0, True), (114.7, False), (115.0, False)])
+def test_a_value_stands_out_from_five_scaled_mads_on(value: float, odd: bool) -> None:
+    """Of a median of 100 and a MAD of 2: 5 x 1.4826 x 2 = 14.83 below it. That is far more than 3 % of the median."""
+    found = outliers([98.0] * 10 + [102.0] * 10 + [100.0] * 3 + [value], 0.03, low_is_bad=True)
+    assert found is not None
+    assert [item.at for item in found] == [23] * odd
+
+
 def test_a_high_latency_stands_out_and_a_low_one_does_not() -> None:
     items = [measured(f"n{at}", 0, 2.0 + at * 0.01, "perftest.read_lat") for at in range(8)]
     assert [item.status for item in judged(items)] == ["pass"]

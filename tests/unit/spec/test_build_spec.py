@@ -115,7 +115,6 @@ def test_opensm_follows_the_group(judge: Judge) -> None:
         ("roce", 9217, "datagram", "warning"),
         ("roce", 1279, "datagram", "error"),
         ("erdma", 1400, "datagram", None),
-        ("erdma", 1400, "datagram", None),
         ("erdma", 9000, "datagram", "error"),
         ("erdma", 1500, "datagram", "error"),
         ("erdma", 8501, "connected", "error"),

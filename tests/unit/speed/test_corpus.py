@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import board_of
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.boards import RACK, linked_board
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_tests.floors import Site, floor_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.ceilings import JUDGED_FROM
 from ansible_collections.railwright.rdma.plugins.plugin_utils.speed.machine import machine_of
@@ -59,7 +59,9 @@ def test_half_of_the_tuned_runs_are_very_near() -> None:
 
 def test_what_has_no_ceiling_is_what_nobody_described() -> None:
     unknown = {row.id for row in ROWS if row.ceiling.gbs is None}
-    assert unknown == RATES_UNTOLD | {row.id for row in ROWS if board_of(row.raw["board"]) is None and not row.test.startswith("ib_")}
+    boards = {row.id: linked_board(row.raw["board"]) for row in ROWS if not row.test.startswith("ib_")}
+    racks = {row.id for row in ROWS if row.nodes > 1 and (board := boards.get(row.id)) is not None and board.nvlink == RACK}
+    assert unknown == RATES_UNTOLD | racks | {name for name, board in boards.items() if board is None}
 
 
 def test_exceptions_are_few_and_explained() -> None:

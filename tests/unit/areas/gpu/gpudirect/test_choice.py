@@ -258,3 +258,14 @@ def test_words() -> None:
     assert turing_or_newer(["0x2330", "0x1db4"]) is False  # V100
     assert turing_or_newer([]) is None
     assert turing_or_newer(["junk"]) is None
+
+
+@pytest.mark.parametrize(("kernel", "refused"), [
+    ("5.11.22-generic", True), ("5.4.0-216-generic", True), ("4.18.0", True), ("5.12.0", False), ("5.12.0-rc1", False), ("6.8.0", False)])
+def test_dma_buf_begins_with_kernel_5_12(kernel: str, refused: bool) -> None:
+    """ib_umem_dmabuf came with Linux 5.12 (April 2021). An HCA that takes a dma-buf proves more than the version."""
+    found = choose_path(evidence(kernel=kernel))
+    assert any(item.path == "dmabuf" and "is older than 5.12" in item.why for item in found.refused) is refused
+    assert found.path == ("none" if refused else "dmabuf")
+    proven = choose_path(evidence(kernel=kernel, hcas=answered(said=True)))
+    assert (proven.path, [item for item in proven.refused if "older than 5.12" in item.why]) == ("dmabuf", [])
