@@ -22,8 +22,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity i
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
 from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import AGAINST, BY_CODE, FAMILIES, SECTIONS
-from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec as wish
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 from profile_trees import Tree
 from railwright.drift import verdicts_as_prometheus
 
