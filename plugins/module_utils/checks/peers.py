@@ -37,13 +37,15 @@ class Port(NamedTuple):
 
 
 class Attribute(NamedTuple):
-    """One value that peers are compared by. ``read`` returns None for a value that cannot be read. ``odd``: the status of a worse value."""
+    """One value that peers are compared by. ``read`` returns None for a value that cannot be read. ``odd``: the status of a worse value.
+    ``key``: of the inventory, which would decide."""
 
     check: str
     what: str
     unit: str
     read: Callable[[Port], Any]
     odd: str
+    key: str
     ordered: bool = True  # a larger value is better; otherwise any other value is worse
 
 
@@ -64,11 +66,11 @@ def _active_mtu(port: Port) -> Any:
 
 
 ATTRIBUTES = (
-    Attribute("port.rate", "rate", " Gb/s", _rate, "fail"),
-    Attribute("port.width", "link width", "X", _lanes, "fail"),
-    Attribute("rail.mtu", "interface MTU", "", _netdev_mtu, "fail"),
-    Attribute("port.active_mtu", "active_mtu", "", _active_mtu, "fail"),
-    Attribute("hca.fw_ver", "firmware", "", lambda port: port.hca.get("fw_ver"), "warn", ordered=False),
+    Attribute("port.rate", "rate", " Gb/s", _rate, "fail", "rdma_expect.rate_gbps"),
+    Attribute("port.width", "link width", "X", _lanes, "fail", "rdma_expect.rate_gbps"),
+    Attribute("rail.mtu", "interface MTU", "", _netdev_mtu, "fail", "rdma_mtu"),
+    Attribute("port.active_mtu", "active_mtu", "", _active_mtu, "fail", "rdma_expect.active_mtu"),
+    Attribute("hca.fw_ver", "firmware", "", lambda port: port.hca.get("fw_ver"), "warn", "rdma_expect.fw_ver", ordered=False),
 )
 CHECKS = tuple(row.check for row in ATTRIBUTES) + ("rail.gid",)
 
@@ -148,7 +150,7 @@ def _verdict(row: Attribute, port: Port, status: str, value: Any, usual: Any, kn
         text = "%s is %s, on %d of %d peer ports %s%s" % (row.what, own, known.count(usual), len(known), number_text(usual), row.unit)
     else:
         counts = ", ".join("%s%s on %d" % (number_text(each), row.unit, many) for each, many in Counter(known).most_common(4))
-        text = "%s is %s, and the peer ports disagree: %s" % (row.what, own, counts)
+        text = "%s is %s, and the peer ports disagree: %s; %s decides" % (row.what, own, counts, row.key)
     return verdict(row.check, port.where, status, usual if agree else None, value, text)
 
 

@@ -132,7 +132,6 @@ def test_without_expectations_only_the_floors_are_judged(node: Any) -> None:
     assert {check for check, status in other_than_pass(verdicts) if status == "skipped"} == {
         "node.hcas",
         "port.rate",
-        "hca.fw_ver",
         "hca.hca_type",
     }
     assert {check for check, status in other_than_pass(verdicts) if status != "skipped"} == {"port.rate", "hca.fw_ver"}
