@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The exit codes of the command line, and the errors that carry one.
 
-Scripts and CI read these: an unreachable node, a failed check and drift are three
-different things and must never share a number.
+Scripts and CI read these: an unreachable node, a failed check, a missing answer and drift are
+four different things and must never share a number.
 """
 
 from collections.abc import Iterable
@@ -14,6 +14,7 @@ class ExitCode(IntEnum):
     FAILED = 1  # a verdict or a task failed, consent was refused
     DRIFT = 2  # plan is not empty
     UNREACHABLE = 3  # at least one node did not answer
+    UNJUDGED = 4  # nothing failed, but a check could not read what it needs (catalogue/needed.py)
     USAGE = 64  # EX_USAGE of sysexits.h: bad usage or bad input, no node was contacted
     INTERRUPTED = 130  # 128 + SIGINT, as shells report it
 
@@ -21,7 +22,7 @@ class ExitCode(IntEnum):
 # Where several hold, the first of these wins: what is wrong with the input explains all
 # else; a node that did not answer makes every other statement about the site incomplete.
 PRECEDENCE = (
-    ExitCode.INTERRUPTED, ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.FAILED, ExitCode.DRIFT, ExitCode.OK,
+    ExitCode.INTERRUPTED, ExitCode.USAGE, ExitCode.UNREACHABLE, ExitCode.FAILED, ExitCode.UNJUDGED, ExitCode.DRIFT, ExitCode.OK,
 )  # fmt: skip
 
 

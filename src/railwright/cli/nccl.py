@@ -48,8 +48,8 @@ LOG_HELP = """Say what a job died of and which network carried its data, by its 
 
 Lists each error of NCCL, torch, the kernel and the launcher once, with node, rank and the next command: what is a cause, what follows from one. \
 Says which network carried the data between nodes, who chose it, and whether every rank is in the log. All FILEs are of one job ("-": \
-standard input). Ends 1 for a cause, for sockets, and for wrong values of nccl-tests; not with 0 for a log without its end, and for a network, \
-a rank or a line of which nothing is known. Output of nccl-tests without NCCL's lines is judged by its table alone.
+standard input). Ends 1 for a cause, for sockets, and for wrong values of nccl-tests; 4 for a log without its end, and for a network, a rank \
+or a line of which nothing is known. Output of nccl-tests without NCCL's lines is judged by its table alone.
 
 \b
 Examples:

@@ -80,12 +80,12 @@ def proves(found: dict[str, Any]) -> bool:
 
 
 def exit_code(found: dict[str, Any]) -> ExitCode:
-    """FAILED needs a cause: a failed verdict, wrong values, a speed below nccl-tests' own floor. A missing answer is not one."""
+    """FAILED needs a cause: a failed verdict, wrong values, a speed below nccl-tests' own floor. A missing answer is UNJUDGED."""
     judged = [item["status"] for item in found["verdicts"] if found["lines"] or item["check"] == "nccl.error"]
     if "fail" in judged or set(found["failures"]) - {INCOMPLETE}:
         return ExitCode.FAILED
     if found["failures"] or not all(status in PROVEN for status in judged):
-        return ExitCode.__members__.get("UNJUDGED", ExitCode.FAILED)
+        return ExitCode.UNJUDGED
     return ExitCode.OK
 
 

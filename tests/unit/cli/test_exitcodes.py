@@ -14,6 +14,7 @@ def test_numbers_are_the_documented_ones() -> None:
         "FAILED": 1,
         "DRIFT": 2,
         "UNREACHABLE": 3,
+        "UNJUDGED": 4,
         "USAGE": 64,
         "INTERRUPTED": 130,
     }
@@ -26,9 +27,11 @@ def test_numbers_are_the_documented_ones() -> None:
         ((0,), 0),
         ((0, 2), 2),
         ((0, 1, 2), 1),
-        ((0, 1, 2, 3), 3),
+        ((0, 2, 4), 4),
+        ((0, 1, 2, 4), 1),
+        ((0, 1, 2, 3, 4), 3),
         ((2, 3), 3),
-        ((0, 1, 2, 3, 64), 64),
+        ((0, 1, 2, 3, 4, 64), 64),
         ((64, 2), 64),
     ],
 )

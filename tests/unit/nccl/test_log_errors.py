@@ -27,7 +27,6 @@ from railwright.nccl.log_files import LONGEST, lines_of_files
 from repo import ROOT
 
 REAL = ROOT / "tests" / "fixtures" / "nccl_logs"
-UNPROVEN = ExitCode.__members__.get("UNJUDGED", ExitCode.FAILED)
 CLOSED = "the peer's process ended while this rank still used the connection"
 MEMORY = "the program needs more GPU memory than is free"
 NO_MEMORY = "out of memory: the GPU has no memory left"
@@ -176,7 +175,7 @@ def test_a_flushed_completion_is_a_consequence() -> None:
     assert alone["errors"][0]["kind"] == "consequence"
     assert alone["verdicts"][2]["status"] == "unknown", "exit 1 needs a cause"
     assert "the cause is not in this log: add the logs of the other ranks" in alone["verdicts"][2]["message"]
-    assert exit_code(alone) is UNPROVEN
+    assert exit_code(alone) is ExitCode.UNJUDGED
     both = judge_log(HEALTHY + flushed + gone, gdr=False)
     assert "retry exceeded" in both["verdicts"][2]["message"]
 
@@ -202,7 +201,7 @@ def test_the_peer_of_an_address_is_named_where_one_host_announced_it() -> None:
 def test_an_unlisted_line_is_unknown_with_its_text() -> None:
     found = judge_log(f"{HEALTHY}{WARN}The flux capacitor of comm 0x7f is at 87 of 88\n", gdr=False)
     verdict = found["verdicts"][2]
-    assert (verdict["status"], exit_code(found)) == ("unknown", UNPROVEN)
+    assert (verdict["status"], exit_code(found)) == ("unknown", ExitCode.UNJUDGED)
     assert verdict["message"] == "n1 rank 0: this release does not know the line: The flux capacitor of comm 0x7f is at 87 of 88"
 
 
@@ -244,7 +243,7 @@ def test_a_recorded_run_on_one_host_is_complete_and_passes(name: str) -> None:
 
 def test_a_table_without_its_end_is_no_pass_and_no_failure() -> None:
     found = judge_log(OLD[:OLD.index(" Out of")] + HEALTHY, gdr=False)
-    assert (found["failures"], exit_code(found)) == (["the run is not complete"], UNPROVEN)
+    assert (found["failures"], exit_code(found)) == (["the run is not complete"], ExitCode.UNJUDGED)
 
 
 def test_every_row_has_a_kind_a_source_and_a_next_step() -> None:
