@@ -180,7 +180,7 @@ def test_a_flushed_completion_is_a_consequence() -> None:
     assert "retry exceeded" in both["verdicts"][2]["message"]
 
 
-def test_a_cause_goes_before_an_earlier_consequence_and_the_earliest_cause_first() -> None:
+def test_the_earliest_cause_goes_before_consequences() -> None:
     text = HEALTHY + "".join(
         f"[2026-11-29 03:00:{second:02d}] n{node}:{pid}:300 [0] transport/net_ib.cc:1 NCCL WARN {line}\n" for second, node, pid, line in (
             (40, 1, 100, f"{PEER}12 opcode=0 len=0 {GID}"), (30, 2, 103, "NET/IB : mlx5_1:1 Got non-fatal async event: port error(10)"),
