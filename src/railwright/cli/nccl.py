@@ -44,12 +44,12 @@ Examples:
   railwright nccl lint --env
   railwright nccl lint -i mycluster train.sh
 """
-LOG_HELP = """Say what a job died of and which network carried its data, by its log: NCCL's lines (NCCL_DEBUG=INFO), nccl-tests' output, or both.
+LOG_HELP = """Say what a job died of and which network carried its data, by its log (NCCL_DEBUG=INFO, nccl-tests' output, or both).
 
-Lists each error of NCCL, torch, the kernel and the launcher once, with node, rank and the next command: what is a cause, what follows from one. \
-Says which network carried the data between nodes, who chose it, and whether every rank is in the log. All FILEs are of one job ("-": \
-standard input). Ends 1 for a cause, for sockets, and for wrong values of nccl-tests; 4 for a log without its end, and for a network, a rank \
-or a line of which nothing is known. Output of nccl-tests without NCCL's lines is judged by its table alone.
+Lists each error of NCCL, torch, the kernel and the launcher once, with node, rank and the next command: which is a cause, which follows \
+from one. Says which network carried the data between nodes, who chose it, and whether every rank is in the log. All FILEs are of one \
+job ("-": standard input). Ends 1 for a cause, for sockets, and for wrong values of nccl-tests; 4 for a log without its end, and for a \
+network, a rank or a line of which nothing is known. Output of nccl-tests without NCCL's lines is judged by its table alone.
 
 \b
 Examples:

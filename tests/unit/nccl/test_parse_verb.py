@@ -37,7 +37,7 @@ GOOD = table("2.19", [row()])
         ("", 4, ["the run is not complete"]),
     ],
 )
-def test_a_run_that_is_no_good_says_why(text: str, code: int, failures: list[str], write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bad_run_says_why(text: str, code: int, failures: list[str], write: Write, capsys: pytest.CaptureFixture[str]) -> None:
     path = write("all_reduce.log", text)
     assert railwright(["nccl", "parse", path, "--format", "json"]) == code
     assert json.loads(capsys.readouterr().out)["failures"] == failures
