@@ -24,6 +24,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.hurtful impor
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nccl_overrides import RDMA_OFF
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
 from railwright.cli.container import PATTERNS
+from railwright.nccl.line_table import table as line_table
 
 # Texts from which the source makes patterns by a name that is not the module's own.
 OF_TABLES: dict[str, list[str]] = {
@@ -37,6 +38,7 @@ OF_TABLES: dict[str, list[str]] = {
     "plugins/plugin_utils/spec/nccl_overrides.py: RDMA_OFF[name][0]": [pattern for pattern, _allowed in RDMA_OFF.values()],
     "plugins/plugin_utils/spec/values.py: key.pattern": [key.pattern for key in KEYS if key.pattern is not None],
     "src/railwright/cli/container.py: pattern": [pattern for pattern, _allowed in PATTERNS.values()],
+    "src/railwright/nccl/line_table.py: row.pattern": [row.pattern for row, _pattern in (*line_table().nccl, *line_table().text)],
     "src/railwright/run.py: pattern": [r"^SSH password: $", r"^BECOME password(\[defaults to SSH password\])?: $"],
     "plugins/module_utils/formats/program_output.py: pattern": [],  # a row of _TELLING, which is found in the module
     "plugins/plugin_utils/answers/form.py: form.pattern": [

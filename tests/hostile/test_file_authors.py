@@ -32,7 +32,7 @@ VERBS = (
     ("check", "--all"), ("check", "-f", "json"), ("check", "-f", "junit"), ("check", "-f", "prometheus"), ("facts",),
     ("facts", "-f", "json"), ("explain", "gpudirect"), ("explain", "speed"), ("explain", "affinity"), ("container", "flags"),
 )  # fmt: skip
-DOCUMENTED = {0, 1, 3, 64}
+DOCUMENTED = {0, 1, 3, 4, 64}
 MEMORY = 1 << 30
 
 

@@ -80,7 +80,7 @@ OTHERS = {
 LOCAL = 'ansible_connection: local\n          ansible_python_interpreter: "{{ ansible_playbook_python }}"'  # both nodes are this machine
 # A verdict or a lint's finding is an answer, too; nothing was upgraded and no plan is stored here.
 EXITS = {
-    "nccl log": (0, 1),
+    "nccl log": (0, 1, 4),
     "switch check": (0, 1),
     "explain": (0, 1),
     "check": (0, 1),

@@ -37,6 +37,7 @@ STYLES = {
     "2.30.7": Style(NEW + "[{way}] via NET/{net}/{dev}{proxy}{gdr}", "Channel {c:02d} : {a}[{x}] -> {b}[{y}] via SHM/direct",
                     "ncclCommInitRank comm 0x7f3c rank {r} nranks 4 " + ID + " - Init COMPLETE", True, True, "SHM"),
 }
+WITHOUT_END = ("2.4.8", "2.10.3")  # they write nothing when a communicator is destroyed
 GDR = {"2.27.7": "/GDRDMA(PCI)"}
 DEVICES = {
     "2.4.8": " [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE ; OOB eth0:192.0.2.1<0>",
@@ -79,3 +80,5 @@ def _lines(version: str, own: int, net: str, gdr: bool, devices: bool) -> Iterat
             yield (style.net if far else style.inside).format(**where, **words)
     yield "Connected all rings"
     yield style.setup.format(r=own, x=own % 2, bx=BUS[own % 2])
+    if version not in WITHOUT_END:
+        yield f"comm 0x7f3c rank {own} nranks 4 cudaDev {own % 2} busId {BUS[own % 2]} - Destroy COMPLETE"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The real torch, without CUDA: made by the role on two nodes, and two ranks of it sum over gloo, by `bench --ddp` and by a few lines.
 
-pip downloads its wheels once (200 MB), as this machine is configured; where no index has them, the tests are skipped.
+pip downloads its wheels once (200 MB), as this machine is configured. Where no index of its has the build without CUDA, the tests fail and
+say so: with CUDA torch would have several GB.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def downloaded(directory: Path) -> Path:
     done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS)
     if done.returncode != 0:
         last = next((line for line in reversed(done.stderr.splitlines()) if line.startswith("ERROR")), "ERROR: nothing said")
-        pytest.skip(f"pip cannot download torch=={TORCH} for CPython {PYTHON} here: {last.partition('ERROR: ')[2]}")
+        pytest.fail(f"pip cannot download torch=={TORCH} for CPython {PYTHON} here: {last.partition('ERROR: ')[2]}; name a directory with "
+                    "the wheels in PIP_FIND_LINKS, or an index of builds without CUDA in PIP_EXTRA_INDEX_URL")
     return directory
 
 

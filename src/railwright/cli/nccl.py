@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from railwright.nccl.check import NcclFinding, Source
     from railwright.nccl.settings import Grammar
 
-LIMIT = 64 * 1024 * 1024  # bytes of a file; a log of a long run with NCCL_DEBUG=INFO stays below
-TOGETHER = 4 * LIMIT  # of all files of a job; a rank at INFO writes some 100 kB
+LIMIT = 64 * 1024 * 1024  # bytes of a file with settings
 NOT_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # control characters that no editor writes
 
 EXPLAIN_HELP = """Say what a variable of NCCL means, its type, default and values, and since when it exists.
@@ -46,11 +44,12 @@ Examples:
   railwright nccl lint --env
   railwright nccl lint -i mycluster train.sh
 """
-LOG_HELP = """Judge a job by its log: NCCL's lines (NCCL_DEBUG=INFO), nccl-tests' output, or both; of any version.
+LOG_HELP = """Say what a job died of and which network carried its data, by its log (NCCL_DEBUG=INFO, nccl-tests' output, or both).
 
-Says which network carried the data between nodes, who chose it, and whether every rank is in the log. All FILEs are of one job \
-("-": standard input). Ends 1 for sockets, for a network or a rank of which nothing is known, and for a run of nccl-tests that is not \
-complete or has wrong values. Output of nccl-tests without NCCL's lines is judged by its table alone: its network stays unknown.
+Lists each error of NCCL, torch, the kernel and the launcher once, with node, rank and the next command: which is a cause, which follows \
+from one. Says which network carried the data between nodes, who chose it, and whether every rank is in the log. All FILEs are of one \
+job ("-": standard input). Ends 1 for a cause, for sockets, and for wrong values of nccl-tests; 4 for a log without its end, and for a \
+network, a rank or a line of which nothing is known. Output of nccl-tests without NCCL's lines is judged by its table alone.
 
 \b
 Examples:
@@ -101,11 +100,11 @@ def lint(
 
 
 def log(files: Logs, gdr: Gdr = False, form: OutputFormat = Format.TEXT) -> None:
-    from ansible_collections.railwright.rdma.plugins.module_utils.formats.program_output import clean
     from railwright.cli.verdicts import show_verdicts
-    from railwright.nccl.log import judge_log, proves
+    from railwright.nccl.log import exit_code, judge_files
+    from railwright.nccl.log_files import lines_of_files
 
-    found = judge_log("\n".join(clean(data.decode("utf-8", "replace")) for data in _all_bytes(files)), gdr=gdr)
+    found = judge_files(lines_of_files(files), gdr=gdr)
     if form is Format.JSON:
         console.print_json(found)
     else:
@@ -115,18 +114,23 @@ def log(files: Logs, gdr: Gdr = False, form: OutputFormat = Format.TEXT) -> None
             console.say(console.styled(line, "fail"))
         for way, many in found["transport"]["connections"].items():
             console.say(f"{console.count(many, 'connection')} via {way}")
+        _show_errors(found)
         show_verdicts(found["verdicts"], passes=True)
-    raise typer.Exit(ExitCode.OK if proves(found) else ExitCode.FAILED)
+    raise typer.Exit(exit_code(found))
 
 
-def _all_bytes(files: list[Path]) -> Iterator[bytes]:
-    room = TOGETHER
-    for file in files:
-        data = _bytes(file)
-        room -= len(data)
-        if room < 0:
-            raise InputError(f"the files are larger than {TOGETHER // 1048576} MiB together; allowed: those of one job")
-        yield data
+def _show_errors(found: dict[str, Any]) -> None:
+    """Each distinct error in a line, earliest first, then what it means and the next step."""
+    for item in found["errors"]:
+        who = [item["node"] or "", "" if item["rank"] is None else f"rank {item['rank']}", item["hca"] or ""]
+        peer = f"peer {item['peer']}{'' if item['peer_node'] is None else ' (' + item['peer_node'] + ')'}" if item["peer"] else ""
+        where = " ".join(part for part in (item["time"] or "", *who, peer) if part)
+        times = "" if item["count"] == 1 else f" ({item['count']} times)"
+        console.say(f"{item['kind']:<11} {where}{': ' if where else ''}{item['text']}{times}")
+        if item["kind"] != "benign":
+            console.say(f"{'':<11} {item['means']}{'' if item['next'] is None else '; next: ' + item['next']}")
+    if found["errors_left_out"]:
+        console.say(f"{found['errors_left_out']} more lines with other errors")
 
 
 def _show_run(found: dict[str, Any]) -> None:

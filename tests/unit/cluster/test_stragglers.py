@@ -22,6 +22,7 @@ from repo import ROOT
 
 STEP = 12.0
 SCRIPT = ROOT / "roles/ddp_benchmark/files/ddp_benchmark.py"
+BOTH = ("--redirects", "9:1", "--tee", "9:1")  # as launch.py: torch 1.13 of Debian 12 under Python 3.11 fails without
 DELAY_S = 0.1  # a busy machine makes every rank late now and then, and none by so much again and again
 # One rank is slow in every step: what is imported first makes its loss take longer.
 DELAY = """
@@ -109,27 +110,27 @@ def test_too_little_is_not_enough_to_tell(told: dict[int, list[float]], step: fl
 
 
 @cache
-def torch_python() -> str | None:
-    """A Python that has torch: TORCH_PYTHON, this one, or the system's."""
+def torch_python() -> str:
+    """A Python that has torch: TORCH_PYTHON, this one, or the system's (group unit of tools/need has Debian's, without CUDA: 55 MB)."""
     ask = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
-    found = [os.environ.get("TORCH_PYTHON"), sys.executable, shutil.which("python3")]
-    return next((path for path in found if path and subprocess.run([path, "-c", ask], check=False).returncode == 0), None)
+    paths = [os.environ.get("TORCH_PYTHON"), sys.executable, shutil.which("python3"), shutil.which("/usr/bin/python3")]
+    found = next((path for path in paths if path and subprocess.run([path, "-c", ask], check=False).returncode == 0), None)
+    if found is None:
+        pytest.fail("no Python here has torch: run `tools/need unit`, or name one in TORCH_PYTHON")
+    return found
 
 
 def trained(directory: Path, slow_rank: str, ranks: int = 2) -> list[Any]:
     """The benchmark of the role under real torch with gloo; its verdicts on arrivals."""
-    python = torch_python()
-    if python is None:
-        pytest.skip("no torch here")  # 200 MB or more; the lab has it, and does the same (tests/lab/test_ddp.py)
     (directory / "first").mkdir()
     (directory / "first/sitecustomize.py").write_text(DELAY, encoding="utf-8")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = str(listener.getsockname()[1])
     own = {"PATH": os.environ["PATH"], "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": str(directory / "first"),
            "SLOW_RANK": slow_rank, "SLOW_S": str(DELAY_S), "TMPDIR": str(directory)}
-    subprocess.run([python, "-m", "torch.distributed.run", "--nnodes", "1", "--node_rank", "0", "--nproc_per_node", str(ranks),
-                    "--master_addr", "127.0.0.1", "--master_port", port, str(SCRIPT), "--backend", "gloo", "--steps", "10", "--warmup", "1",
-                    "--directory", str(directory)], check=True, env=own, timeout=300, capture_output=True)
+    subprocess.run([torch_python(), "-m", "torch.distributed.run", "--nnodes", "1", "--node_rank", "0", "--nproc_per_node", str(ranks),
+                    "--master_addr", "127.0.0.1", "--master_port", port, *BOTH, str(SCRIPT), "--backend", "gloo", "--steps", "10",
+                    "--warmup", "1", "--directory", str(directory)], check=True, env=own, timeout=300, capture_output=True)
     rows = [json.loads((directory / f"rank-{rank}.json").read_text(encoding="utf-8")) for rank in range(ranks)]
     plan = {"hosts": ["node1"], "processes": {"node1": ranks}, "nodes": {"node1": {"first_rank": 0}}, "world_size": ranks,
             "backend": "gloo", "steps": 10, "batch": 64, "timeout_s": 300, "port": 1}

@@ -8,7 +8,7 @@ runs: a log without channel lines proves nothing.
 
 import re
 from collections import Counter
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ...rules.comparisons import VerdictSubject, verdict
 from ...types import Verdict
@@ -17,6 +17,8 @@ _SAID = "NCCL INFO "
 # What stands before it: a launcher's tag, a time (since 2.26, if asked for), the last word of a row of nccl-tests (-1), then host:pid:tid.
 _ORIGIN = re.compile(r"(?<![^\s>:\]])(?:-1)?(\w[\w.-]{0,254}):\d{1,18}:\d{1,18} (?:\[-?\d{1,9}\] )?\Z")
 _ORIGIN_LENGTH, _LENGTH, _NAME = 400, 4096, 64  # of a line (NCCL cuts its own at 1024), and of a network's name
+_NUMBERED = re.compile(r"Channel \d{1,18}(?:/\d{1,9})? ?: ?")
+_KEPT = 200000  # of a cache's entries
 _CHANNEL = re.compile(  # "Ring" to 2.6; the device in brackets is not there in 2.4, a bus id from 2.5 to 2.17; the arrow some pages lose
     r"(?:Channel|Ring|CollNet|Coll) (?P<channel>\d{1,18})(?:/[\d-]{1,18})? ?: ?(?P<source>\d{1,18})(?:\[[0-9a-fx]{1,18}\])? "
     r"(?:(?:-> )?(?P<target>\d{1,18})(?:\[[0-9a-fx]{1,18}\])? )?(?:\[(?P<way>send|receive)\] )?via (?P<via>\S.*)")
@@ -86,60 +88,96 @@ class Channel(NamedTuple):
     proxy: Optional[int] = None  # the rank whose GPU hands it to the HCA (PXN), where that is not the sender's own
 
 
-def said(text: str) -> Iterator[Tuple[str, str]]:
-    """(host, message) of every INFO line; the host is "" where a page or a filter has cut it off."""
-    for line in text.split("\n"):
+class LogReader:
+    """Read a log line by line and keep what it proves, in memory that does not grow with repeated lines."""
+
+    def __init__(self) -> None:
+        self.found: Dict[str, Any] = {"lines": 0, "no_ib_device": False, "devices": {}, "channels": [], "communicators": {}, "nodes": 0,
+                                      "settings": {}}
+        self.names: Dict[str, Set[str]] = {"networks": set(), "gdr_disabled": set(), "hosts": set(), "versions": set(), "lost": set()}
+        self.origins: Dict[str, str] = {}
+        self.known: Dict[Tuple[str, str], Optional[Channel]] = {}
+
+    def feed(self, line: str) -> None:
         at = line.find(_SAID)
+        if "NCCL version " in line:
+            self.names["versions"].update(_VERSION.findall(line))
         if at >= 0:
-            origin = _ORIGIN.search(line[max(0, at - _ORIGIN_LENGTH):at])
-            yield origin.group(1) if origin is not None else "", line[at + len(_SAID):at + _LENGTH].rstrip()
+            self._info(self.host_of(line[max(0, at - _ORIGIN_LENGTH):at]), line[at + len(_SAID):at + _LENGTH].rstrip())
+        elif "marked as failed" in line:  # NCCL's number counts the HCAs of one connection, so it is no name
+            lost = _LOST.search(line[:_LENGTH])
+            self.names["lost"].update(["device %d of %s" % (int(lost.group(2)), lost.group(1))] if lost is not None else [])
 
+    def host_of(self, before: str) -> str:
+        """The host that stands before a message; "" where a page or a filter has cut it off."""
+        host = self.origins.get(before)
+        if host is None:
+            origin = _ORIGIN.search(before)
+            host = origin.group(1) if origin is not None else ""
+            if len(self.origins) >= _KEPT:
+                self.origins.clear()
+            self.origins[before] = host
+        return host
 
-def parse_log(text: str) -> Dict[str, Any]:
-    """``{"lines", "versions", "networks", "no_ib_device", "devices", "gdr_disabled", "channels", "communicators", "hosts", "nodes",
-    "settings", "lost"}``.
-
-    ``lines``: INFO lines; ``networks``: every name that a rank announced; ``devices``: host -> index -> ``{hca, port, link}``, merged
-    ones with a + in their name; ``gdr_disabled``: HCAs for which NCCL said so; ``channels``: one ``Channel`` a line; ``communicators``:
-    (id, ranks) -> ranks whose setup ended; ``hosts``: where those are; ``nodes``: as NCCL counts them, 0 where it does not say;
-    ``lost``: HCAs that failed while the job went on over others (NCCL_IB_RESILIENCY_PORT_FAILOVER, since 2.29: a warning of
-    src/transport/net_ib/p2p_resiliency.cc, and nothing else tells).
-    """
-    devices: Dict[str, Dict[int, Dict[str, Any]]] = {}
-    names: Dict[str, Set[str]] = {"networks": set(), "gdr_disabled": set(), "hosts": set()}
-    communicators: Dict[Tuple[str, int], Set[int]] = {}
-    found: Dict[str, Any] = {"lines": 0, "no_ib_device": False, "devices": devices, "channels": [], "communicators": communicators,
-                             "nodes": 0, "settings": {}, "versions": sorted(set(_VERSION.findall(text)))}
-    for host, words in said(text):
+    def _info(self, host: str, words: str) -> None:
+        found, names = self.found, self.names
         found["lines"] += 1
         if " via " in words:
-            found["channels"] += [channel for channel in (_channel(host, words),) if channel is not None]
-            continue
+            channel = self._channel(host, words)
+            if channel is not None:
+                found["channels"].append(channel)
+            return
         if words.startswith("Using network "):
             names["networks"].add(words[14:14 + _NAME].strip())
         elif words.startswith("NET/IB"):
-            _ib_line(words, devices.setdefault(host, {}), found)
-        names["gdr_disabled"].update(_GDR_OFF.findall(words))
+            _ib_line(words, found["devices"].setdefault(host, {}), found)
+        if "RDMA Disabled" in words:
+            names["gdr_disabled"].update(_GDR_OFF.findall(words))
         setup = _SETUP.search(words) if words.endswith("- Init COMPLETE") else None
-        given, counted = _SET.match(words), _NODES.match(words)
+        given = _SET.match(words) if " set by env" in words else None
+        counted = _NODES.match(words) if " nNodes " in words else None
         if given is not None:
             found["settings"][given.group(1) or "NCCL_NET_PLUGIN"] = given.group(2)
         if setup is not None and int(setup.group(1)) < int(setup.group(2)):
             own = _COMM_ID.search(words)
-            communicators.setdefault((own.group(1) if own is not None else "", int(setup.group(2))), set()).add(int(setup.group(1)))
+            key = (own.group(1) if own is not None else "", int(setup.group(2)))
+            found["communicators"].setdefault(key, set()).add(int(setup.group(1)))
             names["hosts"].add(host)
         if counted is not None:
             found["nodes"] = max(found["nodes"], int(counted.group(1)))
-    found["devices"] = {host: _whole(own) for host, own in devices.items() if own}
-    found["lost"] = _lost(text)
-    return dict(found, **{name: sorted(items) for name, items in names.items()})
+
+    def _channel(self, host: str, words: str) -> Optional["Channel"]:
+        """Lines that differ only in the channel's number share one object."""
+        number = _NUMBERED.match(words)
+        if number is None:
+            return _channel(host, words)
+        key = (host, words[number.end():])
+        if key not in self.known:
+            if len(self.known) >= _KEPT:
+                self.known.clear()
+            self.known[key] = _channel(host, words)
+        return self.known[key]
+
+    def result(self) -> Dict[str, Any]:
+        """``{"lines", "versions", "networks", "no_ib_device", "devices", "gdr_disabled", "channels", "communicators", "hosts", "nodes",
+        "settings", "lost"}``.
+
+        ``lines``: INFO lines; ``networks``: every name that a rank announced; ``devices``: host -> index -> ``{hca, port, link}``, merged
+        ones with a + in their name; ``gdr_disabled``: HCAs for which NCCL said so; ``channels``: one ``Channel`` a line;
+        ``communicators``: (id, ranks) -> ranks whose setup ended; ``hosts``: where those are; ``nodes``: as NCCL counts them, 0 where it
+        does not say; ``lost``: HCAs that failed while the job went on over others (NCCL_IB_RESILIENCY_PORT_FAILOVER, since 2.29: a
+        warning of src/transport/net_ib/p2p_resiliency.cc, and nothing else tells).
+        """
+        devices = {host: _whole(own) for host, own in self.found["devices"].items() if own}
+        return dict(self.found, devices=devices, **{name: sorted(items) for name, items in self.names.items()})
 
 
-def _lost(text: str) -> List[str]:
-    """NCCL's number counts the HCAs of one connection, so it is no name."""
-    lines = [line[:_LENGTH] for line in text.split("\n") if "marked as failed" in line]
-    told = [(line.group(1), int(line.group(2))) for line in map(_LOST.search, lines) if line is not None]
-    return sorted({"device %d of %s" % (number, host) for host, number in told})
+def parse_log(text: str) -> Dict[str, Any]:
+    """The result of a LogReader for a text."""
+    reader = LogReader()
+    for line in text.split("\n"):
+        reader.feed(line)
+    return reader.result()
 
 
 def _ib_line(words: str, own: Dict[int, Dict[str, Any]], found: Dict[str, Any]) -> None:
