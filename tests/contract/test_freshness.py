@@ -23,7 +23,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue imp
 from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.ages import comparisons
 
 TABLES = (("plugins/plugin_utils/tables/", ".yml"), ("plugins/module_utils/catalogue/", ".py"), ("constraints/", ".txt"))
-SPEED = ("boards", "ceilings", "perftest_limits")
+SPEED = ("ceilings", "perftest_limits")
 LIBRARY = """const char first[] = "first";
 const char new_one[] = "NCCL_BRAND_NEW";
 const char known[] = "NCCL_DEBUG";
