@@ -53,6 +53,9 @@ def test_more_than_a_screen_holds_is_counted_and_named() -> None:
     ([], "ok", ExitCode.OK), ([item("a.b", "warn"), item("a.c", "unknown")], "ok", ExitCode.OK),
     ([item("a.b", "fail")], "ok", ExitCode.FAILED), ([item("a.b", "of a newer version")], "ok", ExitCode.FAILED),
     ([], "failed", ExitCode.FAILED), ([item("a.b", "fail")], "unreachable", ExitCode.UNREACHABLE),
+    ([item("gpu.answers", "unknown")], "ok", ExitCode.UNJUDGED),
+    ([item("gpu.answers", "unknown"), item("a.b", "fail")], "ok", ExitCode.FAILED),
+    ([item("gpu.answers", "unproven"), item("node.kernel_log", "unknown")], "ok", ExitCode.OK),
 ])
 def test_exit_codes(verdicts: list[dict[str, Any]], status: str, code: ExitCode) -> None:
     assert found(*verdicts, status=status)["summary"]["exit_code"] == code
