@@ -76,17 +76,8 @@ _FEWER = {"A800-SXM4-80GB": 8, "A800 80GB PCIe": 8, "H800": 8}
 _VENDOR = "NVIDIA "
 
 
-def board_of(gpu_name: str) -> Optional[Board]:
-    """Return the row of a GPU's whole name. A name with more words is another board, or a part of one (MIG, vGPU)."""
-    return _row(gpu_name, BOARDS)
-
-
 def linked_board(gpu_name: str) -> Optional[Board]:
-    """Return the row of a GPU's whole name, boards of racks included."""
-    return _row(gpu_name, BOARDS + RACKS)
-
-
-def _row(gpu_name: str, boards: Tuple[Board, ...]) -> Optional[Board]:
+    """Return the row of a GPU's whole name. A name with more words is another board, or a part of one (MIG, vGPU)."""
     bare = gpu_name[len(_VENDOR):] if gpu_name.startswith(_VENDOR) else gpu_name
-    row = next((row for row in boards if bare in row.names), None)
+    row = next((row for row in BOARDS + RACKS if bare in row.names), None)
     return row if row is None or bare not in _FEWER else row._replace(nvlinks=_FEWER[bare])

@@ -165,7 +165,7 @@ def test_boards_have_a_ceiling_within_a_node(name: str, count: int, expected: fl
         assert found == pytest.approx(expected, rel=0.01)
 
 
-def test_over_a_rack_nothing_is_promised_and_a_processor_reached_by_c2c_limits_no_gpu() -> None:
+def test_racks_have_no_ceiling_between_nodes_and_c2c_limits_no_gpu() -> None:
     rack = machine_of(node([gpu(at, "NVIDIA GB200") for at in range(4)], [nic(at) for at in range(4)]))
     found = ceiling(rack, "all_reduce", 2)
     assert (found.gbs, found.limit) == (None, "unread: which nodes of the rack it reaches over NVLink")

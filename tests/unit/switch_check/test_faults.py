@@ -100,7 +100,7 @@ def test_a_port_that_alone_lacks_its_lossless_group_fails() -> None:
     assert {verdicts(one).get("headroom") for one in checked(export, own).values()} == {"unknown"}, "the file was not saved since"
 
 
-def test_a_priority_in_the_lossy_pool_fails_though_another_groups_are_not_saved() -> None:
+def test_a_priority_in_the_lossy_pool_fails_in_an_unsaved_file_too() -> None:
     export, own = stock(), site_profile("custom", SITE)
     for key in [key for key in export["BUFFER_PG"] if key.endswith("|3-4")]:
         del export["BUFFER_PG"][key]
@@ -110,7 +110,7 @@ def test_a_priority_in_the_lossy_pool_fails_though_another_groups_are_not_saved(
     assert (one.first.hop, one.first.found) == ("headroom", "3 in a lossy pool")
 
 
-def test_nvue_without_roce_mode_that_puts_the_priority_into_the_lossy_pool_fails() -> None:
+def test_a_priority_in_the_lossy_pool_of_nvue_without_roce_mode_fails() -> None:
     export = switch_exports.nvue()["list"]
     del export[1]["set"]["qos"]["roce"]
     pools = export[1]["set"]["qos"]["traffic-pool"]
@@ -141,7 +141,7 @@ def test_lanes_from_50_gb_on_need_reed_solomon(
     assert ("fec" in one.lines) == (status == "fail")
 
 
-def test_fec_that_is_not_set_is_the_platforms_own_where_its_guide_says_auto() -> None:
+def test_fec_that_is_not_set_passes_where_the_platforms_guide_says_auto() -> None:
     text = switch_exports.nxos()
     assert "  fec rs-fec\n" in text
     found = {one.port: one for one in check("nxos", text.replace("  fec rs-fec\n", ""), profile(), 9000)}
@@ -172,7 +172,7 @@ def test_no_text_of_any_broken_chain_holds_none() -> None:
 
 @pytest.mark.parametrize("part", ["mtu", "trusts_dscp", "classes", "queues", "groups", "headroom", "paused", "pauses", "watched", "marking",
                                   "schedule", "speed", "fec", "lanes"])  # fmt: skip
-def test_no_verdict_on_a_port_of_which_a_part_is_missing_or_empty_holds_none(part: str) -> None:
+def test_no_verdict_on_a_port_with_a_missing_part_holds_none(part: str) -> None:
     (one, *_others) = check("sonic", json.dumps(switch_exports.sonic()), profile(), 9000)
     for empty in (None, type(getattr(one.side, part))()):
         hops = judged(one.side._replace(**{part: empty}), Chain.of(profile()), 9000, None)
