@@ -47,7 +47,7 @@ def check_document(name: str, row: Check) -> dict[str, Any]:
         "check": name,
         "passes": _text(row.what),
         "else": "warn" if health is not None and health.severity == MINOR else "fail, or warn where the note says so",
-        "unknown": f"where it cannot be read or measured{': `check` then ends 4' if row.needed else ''}; skipped where nothing expects it",
+        "unknown": f"where it cannot be read or measured{': check then ends 4' if row.needed else ''}; skipped where nothing expects it",
         "note": _text(row.threshold),
         "expected_by": _text(row.source),
         "why": _text(row.why),

@@ -15,7 +15,7 @@ from ..formats import sysfs_values
 from ..formats.outside import lines_in
 from ..host.host import Host
 from .devices import PCI_DEVICES, attribute, linked_name, pci_attribute, pci_functions
-from .pci import HEADER_BYTES, link_facts
+from .pci import SPACE_BYTES, link_facts
 
 MOST, BLOCKS, PAGES = 64, 64, 64 * 1024
 COUNTS = "_err_count"
@@ -52,7 +52,7 @@ def _facts(host: Host, address: str, row: Accelerator, device: str) -> Dict[str,
 
 def responds(host: Host, address: str) -> Optional[bool]:
     """False for a function that is powered off or fell off the bus: its configuration space reads all ones."""
-    header = host.read_bytes("%s/%s/config" % (PCI_DEVICES, address), HEADER_BYTES)
+    header = host.read_bytes("%s/%s/config" % (PCI_DEVICES, address), SPACE_BYTES)
     return None if header is None or len(header) < 4 else header[:4] != b"\xff\xff\xff\xff"
 
 

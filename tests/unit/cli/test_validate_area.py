@@ -56,4 +56,4 @@ def test_the_families_that_were_asked_for(
 def test_a_family_that_is_none(asked: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]) -> None:
     ran = said_by(capfd, "validate", "-i", "inventories/roce", "--area", "network")
     assert (ran.code, asked) == (64, [])
-    assert "--area network: no check's code begins so; allowed: aiacc, cluster, " in ran.err
+    assert "--area network: no check's code begins so; allowed: accelerator, aiacc, cluster, " in ran.err

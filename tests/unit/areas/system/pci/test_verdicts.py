@@ -91,6 +91,8 @@ def test_a_node_that_is_well(node: Node) -> None:
         "pci.max_read_request": 8,
         "pci.acs": 1,
         "pci.iommu": 1,
+        "pci.dma": 1,  # no fault of the IOMMU in the kernel's log
+        "pci.switch": 1,
     }
 
 
