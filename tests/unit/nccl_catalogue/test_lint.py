@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.spec import check_
 from field_specs import build_spec
 
 RAIL = {"name": "rail0", "match": {"guid": "b8ce:f603:00ab:0000"}, "address": "198.51.100.11/25"}
-MTU = {"roce": 9000, "erdma": 8500, "infiniband": 2044}
+MTU = {"roce": 9000, "erdma": 1400, "infiniband": 2044}
 
 
 def judge(name: str, **values: Any) -> list[tuple[str, str, str]]:
