@@ -17,7 +17,7 @@ NEEDS: dict[str, tuple[set[str], int]] = {
     "rdma_bench": ({"measure", "prefix"}, 66),
     "rdma_check": ({"areas", "checks", "measure", "plan"}, 178),
     "rdma_drain": ({"scheduler"}, 18),
-    "rdma_facts": ({"scheduler"}, 72),
+    "rdma_facts": ({"scheduler"}, 73),
     "rdma_measure": ({"measure"}, 40),
     "rdma_packages": ({"areas", "plan"}, 45),
     "rdma_prefix": ({"areas", "measure", "prefix"}, 78),
