@@ -134,11 +134,11 @@ def test_make_test_runs_every_stage_but_the_long_ones() -> None:
 
 def test_other_releases_of_ansible_core_are_lied_to() -> None:
     """In both stages a tenth of the lies; the container of Debian 13 gets the variable, and each file has tests that are chosen."""
-    files = [f"tests/hostile/test_{name}.py" for name in ("found", "modules", "plays")]
-    for name in ("core216", "newest"):
+    files = [f"tests/hostile/test_{name}.py" for name in ("found", "plays", "modules")]
+    for name, own in (("core216", files[:2]), ("newest", files)):
         [step] = table.stages()[name].steps
         assert dict(step.env) == {"RAILWRIGHT_LIES": "0.1"}
-        assert set(files) <= set(step.argv)
+        assert set(own) <= set(step.argv)
     assert '"--env=RAILWRIGHT_LIES"' in repo.text("tests/containers/newest.py")
     argv = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", "core", *files)
     done = subprocess.run(argv, cwd=repo.ROOT, env={**os.environ, "RAILWRIGHT_LIES": "0.1"}, capture_output=True, text=True, check=True)

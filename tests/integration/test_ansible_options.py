@@ -34,7 +34,7 @@ PLAY = """
 - hosts: rdma
   gather_facts: false
   tasks:
-    - ansible.builtin.raw: 'id -un; echo "${SUDO_USER:-nobody}"'
+    - ansible.builtin.raw: 'id -un; echo "${SUDO_USER:-$(id -un)}"'
       become: true
       register: who
     - ansible.builtin.copy:
