@@ -28,7 +28,7 @@ from ssh_world import World, address
 ROOT = Path(__file__).resolve().parents[2]
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give an sshd a mount namespace of its own")
 pytestmark = [NEEDS_ROOT, pytest.mark.slow]
-SECONDS = 60
+SECONDS = 240
 COLLECTION = "ansible_collections/railwright/rdma"
 PLAY = """
 - hosts: rdma

@@ -168,7 +168,7 @@ def inventory(world: World, hosts: Mapping[str, Mapping[str, Any]]) -> Path:
         "rdma_fabric": "roce", "rdma_mtu": 9000, "rdma_keep_code": False, "ansible_port": world.port,
         "ansible_python_interpreter": PYTHON,
         "ansible_ssh_private_key_file": str(world.directory / "client"), "ansible_ssh_common_args": f"{options} -o IdentitiesOnly=yes",
-        "ansible_timeout": 5,
+        "ansible_timeout": 15,
     }
     path = world.directory / "hosts.yml"
     path.write_text(json.dumps({"all": {"vars": common, "children": {"rdma": {"hosts": hosts}}}}, indent=1), encoding="utf-8")
