@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,11 +79,18 @@ def theirs(place: Path) -> Path:
 def process(
     code: str = "", environment: Mapping[str, str | bytes] | None = None, argv: Sequence[str | bytes] = (), *, raised: bool = False
 ) -> Iterator[int]:
-    """A process of nobody that has run the code, and sleeps. ``raised``: of a program with root's set-user-ID bit."""
+    """A process of nobody that has run the code as a script called hostile-job, and sleeps. ``argv``: after that name.
+
+    ``raised``: of a program with root's set-user-ID bit.
+    """
     code += "\nos.setresgid(65534, 0, 0); os.setresuid(65534, 0, 0)" if raised else ""
-    command: list[str | bytes] = [PYTHON, "-I", "-S", "-c", READY % code, *argv]
     who: dict[str, Any] = {} if raised else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-    with subprocess.Popen(command, env=dict(environment or {}), stdout=subprocess.PIPE, **who) as child:
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="railwright-test-") as room, ExitStack() as stack:
+        Path(room).chmod(0o755)
+        script = Path(room, "hostile-job")
+        script.write_text(READY % code, encoding="utf-8")
+        command: list[str | bytes] = [PYTHON, "-I", "-S", str(script), *argv]
+        child = stack.enter_context(subprocess.Popen(command, env=dict(environment or {}), stdout=subprocess.PIPE, **who))
         try:
             assert child.stdout is not None
             assert child.stdout.readline() == b"ready\n"
@@ -113,7 +120,7 @@ def by_name(name: str = "hostile-job") -> Wanted:
 @pytest.mark.parametrize("rank", ["9" * 5000, "²", "-1", "1e9", "nan", "0x10", "１", "", " 1", "1\n2", "9" * 18])
 def test_a_rank_that_is_no_number(rank: str) -> None:
     """And the largest number that is one makes no list of as many ranks."""
-    with process(environment={"RANK": rank, "WORLD_SIZE": rank}, argv=["hostile-job"]) as pid:
+    with process(environment={"RANK": rank, "WORLD_SIZE": rank}) as pid:
         [row] = [row for row in seen(by_name()) if row["pid"] == pid]
     assert row["rank"] is None or (rank == "9" * 18 and row["rank"] == int(rank))
     nodes = {"node1": {"ranks": [row], "counters": [], "xids": []}}
@@ -123,7 +130,7 @@ def test_a_rank_that_is_no_number(rank: str) -> None:
 def test_variables_of_any_length() -> None:
     """Each went into the answer as it was, once a rank: 32 MiB are the whole answer, and the gate lets no longer one pass."""
     values = dict.fromkeys(("SLURM_STEP_ID", "SLURM_JOB_NODELIST", "SLURM_JOB_ID"), "n" * 100000)
-    with process(environment={"RANK": "0", **values}, argv=["hostile-job"]) as pid:
+    with process(environment={"RANK": "0", **values}) as pid:
         [row] = [row for row in seen(by_name()) if row["pid"] == pid]
     assert len(json.dumps(row)) < 20_000
 
@@ -156,7 +163,7 @@ def test_where_a_dump_is_said_to_be(leads: str, raised: bool, place: Path, their
     (theirs / "zero3").symlink_to("/dev/zero")
     prefix = f"{theirs}/directory/dump" if leads == "directory" else f"{theirs}/{leads}"
     variables = {"RANK": "3", "WORLD_SIZE": "4", "TORCH_FR_DUMP_TEMP_FILE": prefix}
-    with process("", variables, ["hostile-job"], raised=raised) as pid:
+    with process("", variables, raised=raised) as pid:
         assert (os.lstat(f"/proc/{pid}").st_uid == 0) is raised
         begun = time.monotonic()
         [row] = [row for row in seen(by_name()) if row["pid"] == pid]
@@ -171,7 +178,7 @@ def test_a_home_that_is_another_users(variable: str, place: Path) -> None:
     (cache / "torch/comm_lib_trace_rank_3").write_bytes(pickle.dumps({"entries": [ENTRY]}))
     (cache / "torch").chmod(0o700)
     value = str(cache if variable == "XDG_CACHE_HOME" else place)
-    with process("", {"RANK": "3", "WORLD_SIZE": "4", variable: value}, ["hostile-job"], raised=True) as pid:
+    with process("", {"RANK": "3", "WORLD_SIZE": "4", variable: value}, raised=True) as pid:
         [row] = [row for row in seen(by_name()) if row["pid"] == pid]
     assert row["recorded"] is None
 
@@ -186,7 +193,7 @@ NAMES = [b"x) R 1 1 1 1", b") S 0 0", b"a\n1 D nv_x slu", b"((((", b"))))", b"sl
 def test_a_name_is_a_name(name: bytes) -> None:
     """State, parent and start stay the kernel's, and no line of ps begins in a name."""
     name = name[:15]
-    with process(named(name), {"RANK": "0"}, ["hostile-job"]) as pid:
+    with process(named(name), {"RANK": "0"}) as pid:
         host = Host()
         start = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19].decode()
         assert processes.start_time(host, pid) == start
@@ -204,7 +211,7 @@ def test_a_name_is_a_name(name: bytes) -> None:
 def test_arguments_are_arguments() -> None:
     """Line feeds, our own markers, and 100,000 words."""
     words = ["\n", f"{processes.MARKER}=r1", "railwright-probe {}", *["x"] * 100_000]
-    with process(argv=["hostile-job", *words]) as pid:
+    with process(argv=words) as pid:
         assert pid in [row["pid"] for row in seen(by_name())]
         assert processes.marked(Host(), "r1", NOBODY) == []
 
@@ -254,7 +261,7 @@ if not os.fork():
             os.waitpid(child, 0)
     os._exit(0)
 """
-    with process(churn, {"RANK": "0", processes.MARKER: "r2"}, ["hostile-job"]):
+    with process(churn, {"RANK": "0", processes.MARKER: "r2"}):
         for _turn in range(5):
             assert all(set(row["states"]) <= set("RSDTtZXxI") for row in seen(by_name()))
             assert all(item.pid > 1 for item in processes.marked(Host(), "r2", NOBODY))
