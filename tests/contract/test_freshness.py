@@ -5,8 +5,6 @@ The index is a directory of wheels that the test writes; pip itself reads it.
 """
 
 import datetime as dt
-import importlib.machinery
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -51,15 +49,6 @@ def test_the_releases_that_were_compared_are_those_of_the_tables() -> None:
     assert said["artifacts.py", "nccl-tests"] == nccl_tests.version
 
 
-def freshness() -> ModuleType:
-    loader = importlib.machinery.SourceFileLoader("freshness", str(repo.ROOT / "tools/freshness"))
-    spec = importlib.util.spec_from_loader("freshness", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
 def wheel(directory: Path, name: str, version: str, library: Path | None = None) -> None:
     """Write a wheel that pip takes for any platform; with NCCL's library where ``library`` is one."""
     title = name.replace("-", "_")
@@ -79,7 +68,7 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     (tmp_path / "wheels").mkdir()
     for name, value in (("CONFIG_FILE", "/dev/null"), ("NO_INDEX", "1"), ("FIND_LINKS", str(tmp_path / "wheels"))):
         monkeypatch.setenv(f"PIP_{name}", value)
-    module = freshness()
+    module = repo.tool("freshness")
     monkeypatch.setattr(module, "PLACE", tmp_path / "place")
     monkeypatch.setattr(module, "PINS", {"dev.txt": ("torch",)})
     (tmp_path / "place").mkdir()

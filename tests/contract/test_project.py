@@ -2,13 +2,10 @@
 """Name and addresses of the project: one setting in pyproject.toml, from which every place that says them comes."""
 
 import ast
-import importlib.machinery
-import importlib.util
 import re
 import shutil
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import yaml
@@ -38,15 +35,6 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def release() -> ModuleType:
-    loader = importlib.machinery.SourceFileLoader("release", str(repo.ROOT / "tools/release"))
-    spec = importlib.util.spec_from_loader("release", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
-
 def test_every_generated_place_follows_the_setting(copy: Path) -> None:
     found = project.files(copy)
     galaxy = yaml.safe_load(found["galaxy.yml"])
@@ -68,7 +56,7 @@ def test_the_wheel_carries_the_addresses(copy: Path) -> None:
 
 
 def test_sarif_and_sbom_name_them_only_where_they_are_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = release()
+    tool = repo.tool("release")
     for urls in (URLS, {}):
         monkeypatch.setattr(lint_forms, "ADDRESSES", urls)
         monkeypatch.setitem(tool.PROJECT, "urls", urls)

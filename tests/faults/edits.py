@@ -105,15 +105,21 @@ def function(root: Path, address: str) -> Path:
     return (root / "sys/bus/pci/devices" / address).resolve()
 
 
+def without_devices(root: Path, address: str) -> Path:
+    """Remove RDMA device and interfaces of a PCI function; return its directory."""
+    without_rdma(address)(root)
+    own = function(root, address)
+    for entry in (root / "sys/class/net").iterdir():
+        if entry.is_symlink() and own in entry.resolve().parents:
+            entry.unlink()
+    return own
+
+
 def off_the_bus(address: str) -> Edit:
     """Remove a PCI function with all that the kernel had made of it."""
 
     def edit(root: Path) -> None:
-        without_rdma(address)(root)
-        own = function(root, address)
-        for entry in (root / "sys/class/net").iterdir():
-            if entry.is_symlink() and own in entry.resolve().parents:
-                entry.unlink()
+        own = without_devices(root, address)
         shutil.rmtree(own)
         (root / "sys/bus/pci/devices" / address).unlink()
 
@@ -138,11 +144,7 @@ def unbound(address: str) -> Edit:
     """Remove RDMA device, interface and driver of a PCI function, as a failed probe leaves it."""
 
     def edit(root: Path) -> None:
-        without_rdma(address)(root)
-        own = function(root, address)
-        for entry in (root / "sys/class/net").iterdir():
-            if entry.is_symlink() and own in entry.resolve().parents:
-                entry.unlink()
+        own = without_devices(root, address)
         shutil.rmtree(own / "net", ignore_errors=True)
         (own / "driver").unlink()
         (own / "uevent").write_text("".join(line for line in (own / "uevent").read_text().splitlines(True) if "DRIVER" not in line))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.fixtures.node_accelerators import ADDRESSES, DOWN, MI300X, UNUSED, UP, accelerator, gpu_metrics
@@ -34,32 +35,21 @@ def board(name: str, *more: Edit) -> Edit:
     return together(replace(DETAILS, "<product_name>NVIDIA H200<", f"<product_name>NVIDIA {name}<"), *information, *more)
 
 
-def tag(name: str, after: str, gpus: Iterable[int] = range(8)) -> Edit:
-    """Another text of an element of nvidia-smi -q -x, of these GPUs."""
+def tag(name: str, after: str, gpus: Iterable[int] = range(8), begin: str = "<gpu id=") -> Edit:
+    """Another text of the first element of this name behind ``begin`` in nvidia-smi -q -x, of these GPUs."""
 
     def edit(root: Path) -> None:
-        parts = (root / DETAILS).read_text().split("<gpu id=")
+        parts = (root / DETAILS).read_text().split(begin)
         for number in gpus:
             head, mark, rest = parts[number + 1].partition(f"<{name}>")
             assert mark, name
             parts[number + 1] = f"{head}{mark}{after}{rest[rest.index('</'):]}"
-        (root / DETAILS).write_text("<gpu id=".join(parts))
+        (root / DETAILS).write_text(begin.join(parts))
 
     return edit
 
 
-def fabric(name: str, after: str, gpus: Iterable[int] = range(8)) -> Edit:
-    """The same of an element below <fabric>, where its name is not the first of the answer."""
-
-    def edit(root: Path) -> None:
-        parts = (root / DETAILS).read_text().split("<fabric>")
-        for number in gpus:
-            head, mark, rest = parts[number + 1].partition(f"<{name}>")
-            assert mark, name
-            parts[number + 1] = f"{head}{mark}{after}{rest[rest.index('</'):]}"
-        (root / DETAILS).write_text("<fabric>".join(parts))
-
-    return edit
+fabric = partial(tag, begin="<fabric>")  # elements whose name is not the first of a GPU's answer
 
 
 def filtered(*minors: int) -> Edit:

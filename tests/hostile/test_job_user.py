@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -85,18 +85,18 @@ def process(
     """
     code += "\nos.setresgid(65534, 0, 0); os.setresuid(65534, 0, 0)" if raised else ""
     who: dict[str, Any] = {} if raised else {"user": NOBODY, "group": NOBODY, "extra_groups": []}
-    with tempfile.TemporaryDirectory(dir="/tmp", prefix="railwright-test-") as room, ExitStack() as stack:
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="railwright-test-") as room:
         Path(room).chmod(0o755)
         script = Path(room, "hostile-job")
         script.write_text(READY % code, encoding="utf-8")
         command: list[str | bytes] = [PYTHON, "-I", "-S", str(script), *argv]
-        child = stack.enter_context(subprocess.Popen(command, env=dict(environment or {}), stdout=subprocess.PIPE, **who))
-        try:
-            assert child.stdout is not None
-            assert child.stdout.readline() == b"ready\n"
-            yield child.pid
-        finally:
-            child.kill()
+        with subprocess.Popen(command, env=dict(environment or {}), stdout=subprocess.PIPE, **who) as child:
+            try:
+                assert child.stdout is not None
+                assert child.stdout.readline() == b"ready\n"
+                yield child.pid
+            finally:
+                child.kill()
 
 
 def named(name: str | bytes) -> str:

@@ -5,10 +5,13 @@ What git ignores does not exist here; what is new and not yet committed does.
 """
 
 import ast
+import importlib.machinery
+import importlib.util
 import subprocess
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import yaml
@@ -16,6 +19,16 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 MODULE_UTILS = "plugins/module_utils"
 TARGET_CODE = ("plugins/modules/", "plugins/module_utils/")
+
+
+def tool(name: str) -> ModuleType:
+    """A program of tools/ as a module; its main does not run."""
+    loader = importlib.machinery.SourceFileLoader(name, str(ROOT / "tools" / name))
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    return module
 
 
 @cache

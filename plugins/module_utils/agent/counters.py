@@ -14,7 +14,7 @@ from ..observe.devices import CLASS_INFINIBAND, CLASS_NET, attribute
 from ..observe.traffic_counters import hca_counters
 
 DOWNS = "downs"
-NAMES = tuple(row.name for row in COUNTERS if row.kept)  # without a threshold too, so that somebody can ask when it began
+NAMES = tuple(row.name for row in COUNTERS if row.kept)  # those without a threshold too: the history shows when one began to grow
 ERRORS = {row.name: row.an_hour for row in COUNTERS if row.an_hour is not None}
 GPU_KEPT = ("volatile_corrected", "volatile_uncorrected", "aggregate_uncorrected", "remapped_corrected", "remapped_uncorrected",
             "pcie_replays", "hw_thermal_us")

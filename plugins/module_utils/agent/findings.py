@@ -175,7 +175,7 @@ def refused(known: Mapping[str, Mapping[str, Any]]) -> Tuple[str, str]:
 
 
 def missing_answers(verdicts: Sequence[Verdict]) -> List[str]:
-    """What the checks that `railwright check` needs could not read: ``CHECK SUBJECT: text``."""
+    """Return the missing answers of the checks that `railwright check` needs, each as ``CHECK SUBJECT: text``."""
     return ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts
             if item.status == "unknown" and item.check in NEEDED]
 

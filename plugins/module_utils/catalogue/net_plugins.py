@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where the clouds' network plugins for NCCL are on a node. A plugin without a row (GPUDirect-TCPX) is not checked. Pure."""
+"""Paths of the clouds' network plugins for NCCL on a node. A plugin without a row (GPUDirect-TCPX) is not checked. Pure."""
 
 from typing import NamedTuple, Tuple
 

@@ -12,11 +12,10 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from ..areas.network.verdicts import ports_of
 from ..formats.text import grouped
-from ..observe.affinity import nearest
 from ..rules.comparisons import Inspection, VerdictSubject, number_text, unreadable, verdict
 from ..rules.path_mtu import as_int, hca_facts, parsed_gid
 from ..types import Verdict
-from .rails import is_virtual, kind_of
+from .rails import distances, is_virtual, kind_of
 
 PEERS = 4  # ports, the judged one included: with three, one faulty port is a third of the evidence. Source: choice, 2026-11-29
 SHARE = 0.75  # of the peers with a value. Source: choice, 2026-11-29; switches' odd ports are found by the same share (switch_check)
@@ -103,10 +102,10 @@ def with_peers(own: Sequence[Verdict], peers: Sequence[Verdict], over: Sequence[
 
 def peers_of(seen: Inspection) -> Dict[Tuple[Any, ...], List[Port]]:
     """The rails by what makes them peers. Virtual functions and sub-functions have none: their limits are an administrator's."""
-    paths = grouped(((row.get("hca"), row.get("port")), row.get("path")) for row in seen.facts.get("affinity") or [])
+    away = distances(seen.facts)
     ports = [Port(where, hca_facts(seen.facts, where.hca) or {}, port) for _target, where, port in ports_of(seen)]
     real = [port for port in ports if not is_virtual(port.hca)]
-    return grouped((_key(port, nearest(paths.get((port.where.hca, port.where.port), []))), port) for port in real)
+    return grouped((_key(port, away.get((port.where.hca, port.where.port))), port) for port in real)
 
 
 def _key(port: Port, distance: Optional[str]) -> Tuple[Any, ...]:

@@ -99,9 +99,14 @@ def pci_functions(host: Host) -> List[str]:
     return [address for address in addresses if address is not None]
 
 
+def pci_class(host: Host, address: str) -> str:
+    """Base class and subclass, as in 0x0302; '' where they cannot be read."""
+    return (pci_attribute(host, address, "class") or "").strip()[:6]
+
+
 def _functions(host: Host, classes: Tuple[str, ...], vendor: str = NVIDIA) -> List[str]:
     return sorted(
         address for address in pci_functions(host)
         if (pci_attribute(host, address, "vendor") or "").strip() == vendor
-        and (pci_attribute(host, address, "class") or "").strip()[:6] in classes
+        and pci_class(host, address) in classes
         and host.readlink("%s/%s/physfn" % (PCI_DEVICES, address)) is None)

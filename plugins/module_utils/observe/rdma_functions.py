@@ -12,7 +12,7 @@ from ..formats.text import grouped
 from ..host.host import Host
 from ..types import Identity, Nic
 from .affinity import nearest, path_class, pci_place
-from .devices import PCI_DEVICES, VPD_LIMIT, linked_name, pci_attribute, pci_functions
+from .devices import PCI_DEVICES, VPD_LIMIT, linked_name, pci_attribute, pci_class, pci_functions
 from .hca import places
 from .modules import running_modules
 from .pci import is_virtual_function, numa_nodes, path_above
@@ -72,7 +72,7 @@ def observe_rdma_functions(host: Host, identity: Identity) -> Optional[List[Dict
 
 
 def _function(host: Host, address: str) -> Optional[Function]:
-    kind = (pci_attribute(host, address, "class") or "").strip()[:6]
+    kind = pci_class(host, address)
     if kind not in NETWORK:
         return None
     return Function(address, kind, model_of(host, address), linked_name(host, "%s/%s/driver" % (PCI_DEVICES, address)))
@@ -163,7 +163,7 @@ def observe_pcie_switches(host: Host, identity: Identity) -> List[Dict[str, Any]
     """Each PCIe switch with a GPU or an HCA in a slot: its model, and what each downstream port has behind it ('': nothing)."""
     addresses = pci_functions(host)
     children = grouped((path[0], address) for address, path in ((address, path_above(host, address)) for address in addresses) if path)
-    bridges = {address for address in addresses if (pci_attribute(host, address, "class") or "").strip()[:6] == BRIDGE}
+    bridges = {address for address in addresses if pci_class(host, address) == BRIDGE}
     hcas = {hca.pci for hca in identity.hcas if hca.pci is not None}
     gpus = {gpu.pci for gpu in identity.gpus}
     found = []
@@ -179,9 +179,9 @@ def observe_pcie_switches(host: Host, identity: Identity) -> List[Dict[str, Any]
 def _behind(host: Host, functions: List[str], gpus: Set[str], hcas: Set[str]) -> str:
     """``gpu 10de:2335``, ``hca 15b3:1021``, ``other``; an RDMA function without a device counts as an HCA."""
     for address in functions:
-        kind = (pci_attribute(host, address, "class") or "").strip()[:6]
         if address in gpus:
             return "gpu " + model_of(host, address)
-        if address in hcas or kind == INFINIBAND or linked_name(host, "%s/%s/driver" % (PCI_DEVICES, address)) in RDMA_MODULES:
+        driver = linked_name(host, "%s/%s/driver" % (PCI_DEVICES, address))
+        if address in hcas or pci_class(host, address) == INFINIBAND or driver in RDMA_MODULES:
             return "hca " + model_of(host, address)
     return "other" if functions else ""
