@@ -107,6 +107,16 @@ def test_a_real_log_of_two_h100_in_one_node() -> None:
     assert proves(found), "one node sends nothing between nodes"
 
 
+@pytest.mark.parametrize(("end", "status", "words"), [
+    ("good", "pass", "the job ended"), ("killed", "fail", "killed (SIGKILL)"), ("slept", "fail", "rank 1 on gpu1 called 10 collectives")])
+def test_real_logs_of_two_h200_of_one_node(end: str, status: str, words: str) -> None:
+    """One rank of two was killed, or slept beyond torch's watchdog."""
+    found = judge_log((REAL / f"two_h200_nccl_2.28.9_{end}.txt").read_text(encoding="utf-8"), gdr=False)
+    assert [(item["check"], item["status"]) for item in found["verdicts"]] == [
+        ("nccl.ranks", "pass"), ("nccl.transport", "pass"), ("nccl.error", status)]
+    assert words in found["verdicts"][2]["message"]
+
+
 @pytest.mark.parametrize(("before", "tag"), [
     ("", ""), ("", "[2026-01-02 03:04:05] "), ("[1,0]<stdout>:", ""), ("0: ", ""), ("[rank0]:", ""), ("2026-01-02T03:04:05Z ", "")])
 def test_what_launchers_and_clocks_put_before_a_line(before: str, tag: str) -> None:

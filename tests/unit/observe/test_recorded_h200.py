@@ -15,12 +15,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure.nccl_tests
     rendered,
 )
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.affinity import topo_matrix
+from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_driver import nvlinks_up
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.gpu_health import gpus_of
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.kernel_log import observe_log
 from repo import ROOT
 
 H200 = ROOT / "tests" / "fixtures" / "h200"
-RELEASES = ("2.28.9", "2.32.3")
+RELEASES = ("2.28.9", "2.32.3", "two_2.28.9")  # two: of two GPUs
+TWO = ("0000:00:06.0", "0000:00:07.0")
 
 
 def recorded(name: str) -> str:
@@ -33,6 +35,16 @@ def test_the_driver_s_xml() -> None:
     assert "H200" in recorded("nvidia_smi_q_x.xml")
     numbers = [name for name, value in gpu.items() if isinstance(value, (int, float)) and not isinstance(value, bool)]
     assert len(numbers) > 10, f"temperatures, power, clocks and error counts are read: {gpu}"
+
+
+def test_the_xml_and_the_links_of_two_gpus(tmp_path: Path) -> None:
+    """All 18 NVLinks of both are up, and both are in the domain that another machine's fabric manager made."""
+    gpus = gpus_of(recorded("two_nvidia_smi_q_x.xml"))
+    assert [(gpu["pci"], gpu["fabric_state"]) for gpu in gpus] == [(address, "Completed") for address in TWO]
+    (tmp_path / "cmd").mkdir()
+    (tmp_path / "cmd/nvidia-smi_nvlink_--status").write_text(recorded("two_nvlink_status.txt"), encoding="utf-8")
+    assert nvlinks_up(TreeHost(tmp_path)) == {gpu["uuid"]: [26.562] * 18 for gpu in gpus}
+    assert topo_matrix(recorded("two_nvidia_smi_topo_m.txt")) == {}
 
 
 def test_the_driver_s_matrix_of_one_gpu_without_hcas() -> None:
