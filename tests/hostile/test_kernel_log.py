@@ -36,6 +36,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity i
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.kernel_log import JOURNAL, read_log
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.ranks import xids
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.check_modes import NODE_CODES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from profile_trees import Tree, spec_of
 from railwright.watch.decide import Limits, Node, decide
@@ -216,7 +217,7 @@ def test_who_reads_the_log_of_this_machine(tags: dict[str, str]) -> None:
 def test_the_agent_the_prolog_and_the_drain_take_it_for_nothing(tags: dict[str, str], tmp_path: Path) -> None:
     """Nor does the forged message of the future hide a real one, and a real one ends the prolog with 1."""
     tree = node(tmp_path, kmsg=ring())
-    settings = Settings("drain", nobodys_spec().as_dict(), 3, "")
+    settings = Settings("drain", nobodys_spec().as_dict(), 3, "", checks={"enforced": NODE_CODES})
     hook = tmp_path / "node-status"
 
     def asked() -> tuple[int, dict[str, Any]]:

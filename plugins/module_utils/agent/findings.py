@@ -14,6 +14,7 @@ from ..catalogue.counters import BY_NAME, LINK_DOWNED, full_text
 from ..catalogue.health import BY_CHECK, CHECKS, FLAP_HOURS
 from ..catalogue.needed import NEEDED
 from ..formats.program_output import one_line
+from ..rules.check_modes import ENFORCE, OFF, CheckModes, is_held
 from ..rules.comparisons import VerdictSubject, verdict
 from ..types import Verdict
 from .counters import DOWNS, Part, beyond
@@ -23,7 +24,7 @@ from .history import HOUR, Moment, is_stamped, is_time
 CALM = 600.0
 STAYS = ("node.machine_check", "node.memory", "pci.aer")
 BAD = ("fail", "warn")
-OK, SHARED, REFUSE, UNJUDGED = "ok", "shared", "refuse", "unjudged"
+OK, SHARED, REFUSE, UNJUDGED, HELD = "ok", "shared", "refuse", "unjudged", "held"
 HANGS = "node.hangs"
 # Of the node's own health. A link may be the switch's fault, NFS the server's, and what `check` alone finds the site's; but no site takes a
 # GPU or an HCA off the bus.
@@ -34,6 +35,22 @@ SHOWN = ("id", "check", "subject", "part", "status", "text")
 TEXT = 400  # characters
 MOST = 200  # findings that are kept; cured ones go first
 FLAPS, ERRORS = "port.flaps", "port.growth"
+
+
+class Acting(NamedTuple):
+    """What decides whether a finding acts. ``held``: codes of the hold file. ``upgraded``: when the node's driver, firmware or railwright
+    changed, in seconds since the epoch, as long as its window lasts; None after it."""
+
+    modes: CheckModes = CheckModes()
+    held: Sequence[str] = ()
+    upgraded: Optional[float] = None
+
+    def mode(self, finding: Mapping[str, Any]) -> str:
+        return self.modes.of(finding["check"], finding["subject"])
+
+    def is_fresh(self, finding: Mapping[str, Any]) -> bool:
+        """Return whether the check first failed after an upgrade of which nobody knows yet whether it made the check wrong."""
+        return self.upgraded is not None and float(finding["first"]) >= self.upgraded
 
 
 class News(NamedTuple):
@@ -164,26 +181,43 @@ def open_findings(known: Mapping[str, Mapping[str, Any]]) -> List[Mapping[str, A
     return sorted(found, key=lambda finding: (finding["status"] != "fail", finding["first"]))
 
 
-def refused(known: Mapping[str, Mapping[str, Any]]) -> Tuple[str, str]:
-    """(ok, shared or refuse, why in one line). shared: only what may be the fleet's fault failed; whoever sees all nodes decides."""
-    bad = [finding for finding in open_findings(known) if finding["status"] == "fail"]
-    own = [finding for finding in bad if finding["check"] in REFUSING]
+def refused(known: Mapping[str, Mapping[str, Any]], acting: Acting) -> Tuple[str, str]:
+    """Return the word (ok, shared, refuse or held) and why in one line. Only checks in mode enforce count.
+
+    shared: only checks failed that may be the fleet's fault, so whoever sees all nodes decides: links, and a check that first failed after
+    an upgrade of the node. held: all that failed is held.
+    """
+    bad = [finding for finding in open_findings(known) if finding["status"] == "fail" and acting.mode(finding) == ENFORCE]
+    free = [finding for finding in bad if not is_held(finding["check"], acting.held)]
+    own = [finding for finding in free if finding["check"] in REFUSING and not acting.is_fresh(finding)]
     if not bad:
         return OK, ""
-    worst, more = (own or bad)[0], " and %d more" % (len(bad) - 1) if len(bad) > 1 else ""
-    return REFUSE if own else SHARED, "%s %s: %s%s" % (worst["check"], worst["subject"], worst["text"], more)
+    counted = own or free or bad
+    more = " and %d more" % (len(bad) - 1) if len(bad) > 1 else ""
+    return REFUSE if own else SHARED if free else HELD, line_of(counted[0]) + more
 
 
-def missing_answers(verdicts: Sequence[Verdict]) -> List[str]:
-    """Return the missing answers of the checks that `railwright check` needs, each as ``CHECK SUBJECT: text``."""
+def line_of(finding: Mapping[str, Any]) -> str:
+    return "%s %s: %s" % (finding["check"], finding["subject"], finding["text"])
+
+
+def observed(known: Mapping[str, Mapping[str, Any]], acting: Acting) -> str:
+    """Return what would act but for the mode of its check, in one line."""
+    bad = [row for row in open_findings(known) if row["status"] == "fail" and acting.mode(row) not in (ENFORCE, OFF)]
+    return line_of(bad[0]) + (" and %d more" % (len(bad) - 1) if len(bad) > 1 else "") if bad else ""
+
+
+def missing_answers(verdicts: Sequence[Verdict], acting: Acting) -> List[str]:
+    """Return the missing answers of the checks that `railwright check` needs and that act here, each as ``CHECK SUBJECT: text``."""
     return ["%s %s: %s" % (item.check, item.subject, item.message) for item in verdicts
-            if item.status == "unknown" and item.check in NEEDED]
+            if item.status == "unknown" and item.check in NEEDED and acting.modes.of(item.check, item.subject) == ENFORCE
+            and not is_held(item.check, acting.held)]
 
 
-def word_of(known: Mapping[str, Mapping[str, Any]], missing: Sequence[str]) -> Tuple[str, str]:
+def word_of(known: Mapping[str, Mapping[str, Any]], missing: Sequence[str], acting: Acting) -> Tuple[str, str]:
     """The word that schedulers' hooks act on, and why: a fault comes before a missing answer."""
-    word, reason = refused(known)
-    if word != OK or not missing:
+    word, reason = refused(known, acting)
+    if word not in (OK, HELD) or not missing:
         return word, reason
     return UNJUDGED, missing[0] + (" and %d more" % (len(missing) - 1) if len(missing) > 1 else "")
 

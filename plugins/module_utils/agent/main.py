@@ -6,23 +6,27 @@ import gc
 import json
 import sys
 import time
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..formats.outside import json_object, mapping, read_json, rows
 from ..formats.text import first_of
 from ..host.host import Host
-from .findings import is_shown, open_findings
+from ..rules.check_modes import MODES, OBSERVE
+from .findings import REFUSING, is_shown, open_findings
 from .history import DIRECTORY, HOUR, History, Moment, is_down, now
 from .service import ACKS, LOOKING, STATE, STATE_LIMIT, Agent, Settings
 from .status import DOCUMENT, RUN, event_lines, head_line
+from .upgrades import remembered as kept_versions
+from .upgrades import told
 
 ID = "0123456789abcdef"
 NAME = "railwright-agent"
 LOCK = RUN + "/lock"
 WHOLE_FIRST = 75  # EX_TEMPFAIL of sysexits.h; areas/system/agent.py knows it
-NOBODY: Dict[str, Any] = {"mode": "off", "word": "none", "age": None, "reason": "", "trouble": "", "findings": [], "offenders": []}
-SEEN = ("mode", "word", "reason", "trouble", "offenders")
-FINDING = ("id", "check", "subject", "part", "status", "text", "known")
+NOBODY: Dict[str, Any] = {"mode": "off", "word": "none", "age": None, "reason": "", "trouble": "", "findings": [], "offenders": [],
+                          "held": [], "model": "", "observed": "", "versions": []}
+SEEN = ("mode", "word", "reason", "trouble", "offenders", "held", "model", "observed")
+FINDING = ("id", "check", "subject", "part", "status", "text", "known", "mode", "fresh")
 LINES = 100
 
 
@@ -70,11 +74,18 @@ def remembered(host: Host, directory: str = DIRECTORY) -> Tuple[List[Dict[str, A
     said = json_object(host.read(DOCUMENT, STATE_LIMIT)) or {}
     said = said if said.get("boot") == moment.boot and isinstance(said.get("up"), (int, float)) else {}
     state = json_object(host.read("%s/%s" % (directory, STATE), STATE_LIMIT)) or {}
-    kept = {row["id"]: dict(row, cured=None, known=row.get("known"))
-            for row in list(mapping(state.get("findings")).values()) or rows(said.get("findings"))
-            if is_shown(row) and not row.get("cured")}
+    published = {row["id"]: row for row in rows(said.get("findings")) if is_shown(row)}
+    kept = {row["id"]: dict(row, cured=None, known=row.get("known"), **_mode(published.get(row["id"])))
+            for row in list(mapping(state.get("findings")).values()) or list(published.values())
+            if is_shown(row) and not row.get("cured") and (not said or row["id"] in published)}  # what is off is not published
     records = [record for record in History(host, directory).records(moment) if record["kind"] != "down" or is_down(record)]
     return records, open_findings(kept) + [row for row in kept.values() if row.get("known")], said
+
+
+def _mode(published: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
+    """Return whether the check of a finding acts, by the last status; without one it does not."""
+    row = published or {}
+    return {"mode": row["mode"] if row.get("mode") in MODES else OBSERVE, "fresh": row.get("fresh") is True}
 
 
 def event_text(host: Host, directory: str = DIRECTORY) -> List[str]:
@@ -109,5 +120,7 @@ def answer(host: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
     found = dict(NOBODY, **{name: said[name] for name in SEEN if name in said})
     if said:
         found["age"] = max(moment.up - float(said["up"]), 0.0)
-    found["findings"] = [{name: row.get(name) for name in FINDING} for row in findings]
+    found["findings"] = [dict({name: row.get(name) for name in FINDING}, ago=max(moment.t - float(row["first"]), 0.0),
+                              refuses=row["check"] in REFUSING) for row in findings]
+    found["versions"] = told(kept_versions(said.get("versions")), moment)
     return {"agent": dict(found, downs=downs[-100:], text=text_of(params["node"], records, findings, said, moment)[:LINES])}

@@ -16,12 +16,15 @@ from ..formats.outside import json_object, mapping, rows
 from ..host.host import Host
 from ..host.kernel_ring import uptime
 from ..observe.kernel_log import AGENT, AGENT_LIMIT, TRUSTED, functions_of
+from ..rules.check_modes import modes_from
 from ..rules.comparisons import VerdictSubject, verdict
 from .counters import DOWNS, Part, add, growth
-from .findings import HANGS, News, acknowledge, error_verdicts, flap_verdicts, is_finding, merge, missing_answers
+from .findings import HANGS, Acting, News, acknowledge, error_verdicts, flap_verdicts, is_finding, merge, missing_answers
 from .history import DIRECTORY, HOUR, History, Moment, is_down, is_stamped, is_time, now
+from .hold import held
 from .look import EMPTY, cheap_look, verdicts_and_parts, whole_look
 from .status import RUN, Report, write_report
+from .upgrades import last_upgrade, model, remembered, renewed, versions
 
 STATE = "state.json"
 DAMAGED = "state.json was damaged: findings of before, and what was known of them, are lost; begin anew: rm it"
@@ -34,13 +37,14 @@ STATE_LIMIT = 1024 * 1024
 
 
 class Settings(NamedTuple):
-    """``values``: of a Spec without a wish. ``textfile``: node_exporter's directory; '' for none."""
+    """``values``: of a Spec without a wish. ``textfile``: node_exporter's directory; '' for none. ``checks``: modes of the checks."""
 
     mode: str
     values: Mapping[str, Any]
     flaps: int = FLAPS
     textfile: str = ""
     directory: str = DIRECTORY
+    checks: Mapping[str, Any] = {}
 
 
 class Agent:
@@ -67,6 +71,8 @@ class Agent:
         self._history.lost = kept["lost"] if isinstance(kept.get("lost"), int) else 0
         self._damaged = bool(kept.get("damaged"))  # until somebody has looked after it: findings and what was known are gone
         self._missing: List[str] = []  # needed answers that no look got
+        self._versions = remembered(kept.get("versions"))
+        self._modes, self._held = modes_from(settings.checks), held(host)
         self._due = bool(kept.get("due", True)) or not self._last["facts"]  # a whole look, whatever the hour
 
     def _kept(self) -> Dict[str, Any]:
@@ -88,6 +94,7 @@ class Agent:
             before = self._last
             self._last = dict(self._whole(), fresh=True)
             self._last["functions"] = sorted(functions_of(before) | functions_of(self._last))
+            self._versions = renewed(self._versions, versions(self._last["facts"], str(self._settings.checks.get("release") or "")), moment)
             self._seen, self._due = moment, False
             self._leave()
             self._keep()
@@ -112,7 +119,7 @@ class Agent:
             self._close_hour(moment)
         news = self._remember(grown, parts, moment)
         asked = {each.check for each in healthy}
-        self._missing = missing_answers([item for item in whole if item.check not in asked] + healthy)
+        self._missing = missing_answers([item for item in whole if item.check not in asked] + healthy, self._acting(moment))
         judged = [item for item in verdicts if item.check not in {each.check for each in healthy}]
         judged += [item for item in healthy if item.check != "port.flaps"] + flap_verdicts(
             self._last["node"], parts, self._downs, moment, self._settings.flaps)
@@ -218,15 +225,20 @@ class Agent:
         if self._keep():
             for name in said:
                 self._try(lambda path="%s/%s" % (directory, name): self._host.remove(path))
-        write_report(self._host, Report(self._last["node"], self._settings.mode, moment, self._findings, parts, self._flaps, self._events(),
-                                        self._trouble or (DAMAGED if self._damaged else ""), self._history.lost, self._missing),
-                     self._settings.textfile)
+        trouble = self._trouble or (DAMAGED if self._damaged else "")
+        write_report(self._host, Report(
+            self._last["node"], self._settings.mode, moment, self._findings, parts, self._flaps, self._events(), trouble, self._history.lost,
+            self._missing, self._acting(moment), model(self._last["facts"]), self._versions), self._settings.textfile)
+
+    def _acting(self, moment: Moment) -> Acting:
+        window = float(self._settings.checks.get("window") or 0.0)
+        return Acting(self._modes, self._held, last_upgrade(self._versions, moment, window))
 
     def _keep(self) -> bool:
         state = {"findings": self._findings, "counters": self._counters, "boot": self._boot, "until": self._until, "flaps": self._flaps,
                  "downs": self._downs[-DOWNS_KEPT:], "hour": self._hour, "hour_before": self._hour_before, "began": self._began,
                  "seen": self._seen, "due": self._due, "cables": self._cables, "lost": self._history.lost,
-                 "damaged": self._damaged}
+                 "damaged": self._damaged, "versions": self._versions}
         return self._try(lambda: self._host.write("%s/%s" % (self._settings.directory, STATE), json.dumps(state), 0o600))
 
     def _try(self, act: Any) -> bool:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What the agent says to others: one line for a scheduler's hook, a document, metrics for node_exporter, text for people.
 
-The line is ``WORD UP MODE REASON``: ok, shared, refuse or unjudged (findings.py), seconds since boot (a shell compares it with
+The line is ``WORD UP MODE REASON``: ok, shared, refuse, unjudged or held (findings.py), seconds since boot (a shell compares it with
 /proc/uptime, without a process), the agent's mode, and why. It lies in /run, so that none outlives a boot.
 """
 
@@ -12,8 +12,9 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from ..formats.program_output import one_line
 from ..host.host import Host
+from ..rules.check_modes import OBSERVE, OFF
 from .counters import DOWNS, Part
-from .findings import REFUSE, SHARED, UNJUDGED, offenders, word_of
+from .findings import REFUSE, SHARED, SHOWN, UNJUDGED, Acting, observed, offenders, word_of
 from .history import DAY, HOUR, Moment
 
 RUN = "/run/railwright/agent"
@@ -28,7 +29,9 @@ ALIVE = 300  # seconds: a status that is older is of an agent that is down; node
 
 
 class Report(NamedTuple):
-    """``flaps``: by part, downs that count. ``events``: of the kernel's log since boot. ``trouble``: why the history is not whole."""
+    """``flaps``: by part, downs that count. ``events``: of the kernel's log since boot. ``trouble``: why the history is not whole.
+
+    ``versions``: by name, with the moment of the last change (upgrades.py)."""
 
     node: str
     mode: str
@@ -40,11 +43,23 @@ class Report(NamedTuple):
     trouble: str
     lost: int
     missing: Sequence[str] = ()  # needed answers that the last look did not get
+    acting: Acting = Acting()
+    model: str = ""
+    versions: Mapping[str, Mapping[str, Any]] = {}
+
+    @property
+    def word(self) -> Tuple[str, str]:
+        return word_of(self.findings, self.missing, self.acting)
+
+    @property
+    def open(self) -> List[Mapping[str, Any]]:
+        """The findings that are not cured and whose check is not off."""
+        return [row for row in self.findings.values() if not row["cured"] and self.acting.mode(row) != OFF]
 
 
 def write_report(host: Host, report: Report, textfile: str) -> None:
     """The line comes first: in place where there is room for no other file. Whoever writes to the textfile directory leads us nowhere."""
-    word, reason = word_of(report.findings, report.missing)
+    word, reason = report.word
     plain = one_line(reason, REASON).encode("ascii", "replace").decode("ascii")
     line = "%s %d %s %s\n" % (word, report.moment.up, report.mode, plain)
     try:
@@ -62,12 +77,13 @@ def write_report(host: Host, report: Report, textfile: str) -> None:
 
 
 def document(report: Report) -> Dict[str, Any]:
-    word, reason = word_of(report.findings, report.missing)
+    word, reason = report.word
     return {
         "node": report.node, "mode": report.mode, "at": report.moment.t, "up": report.moment.up, "boot": report.moment.boot,
-        "word": word, "reason": reason, "trouble": report.trouble,
-        "findings": [{name: row[name] for name in ("id", "check", "subject", "part", "status", "text", "first", "known")}
-                     for row in report.findings.values() if not row["cured"]],
+        "word": word, "reason": reason, "trouble": report.trouble, "held": list(report.acting.held), "model": report.model,
+        "observed": observed(report.findings, report.acting), "versions": report.versions,
+        "findings": [dict({name: row[name] for name in SHOWN + ("first", "known")}, mode=report.acting.mode(row),
+                          fresh=report.acting.is_fresh(row)) for row in report.open],
         "offenders": [{"part": part, "times": times} for part, times in offenders(report.findings)],
         "ports": [{"name": part.name, "state": part.state, "downs": part.counters.get(DOWNS)}
                   for part in report.parts if part.key.startswith("port ")],
@@ -84,7 +100,7 @@ def metrics(report: Report) -> str:
 
 
 def _of_agent(report: Report) -> List[Family]:
-    word = word_of(report.findings, report.missing)[0]
+    word = report.word[0]
     return [
         ("last_look_timestamp_seconds", "gauge", "When the agent looked.", [({}, report.moment.t)]),
         ("refuses_jobs", "gauge", "1 where the node should take no jobs: for a fault of its own, or for a link, which may be the switch's.",
@@ -92,9 +108,10 @@ def _of_agent(report: Report) -> List[Family]:
         ("unjudged", "gauge", "1 where nothing failed and an answer is missing that `railwright check` needs.",
          [({}, int(word == UNJUDGED))]),
         ("records_lost_total", "counter", "Records that could not be written since the agent started.", [({}, report.lost)]),
-        ("finding", "gauge", "1 for each finding that is open; known: whether somebody knows of it.", [
+        ("finding", "gauge", "1 for each open finding; mode: whether its check acts; known: whether it is acked.", [
             ({"check": row["check"], "subject": row["subject"], "part": row["part"], "status": row["status"],
-              "known": "yes" if row["known"] else "no"}, 1) for row in report.findings.values() if not row["cured"]]),
+              "mode": report.acting.mode(row), "known": "yes" if row["known"] else "no"}, 1) for row in report.open]),
+        ("held", "gauge", "1 where a hold file keeps checks from acting.", [({}, int(bool(report.acting.held)))]),
     ]
 
 
@@ -138,7 +155,8 @@ def event_lines(records: Sequence[Dict[str, Any]], findings: Sequence[Mapping[st
     for row in findings:
         known = row.get("known")
         word = "ACK" if known else row["status"].upper()
-        lines.append("%-4s %s %s %s: %s" % (word, row["id"], row["check"], row["subject"], row["text"]))
+        observe = " (mode observe)" if row.get("mode") == OBSERVE else ""
+        lines.append("%-4s %s %s %s: %s%s" % (word, row["id"], row["check"], row["subject"], row["text"], observe))
         if known:
             lines.append("     %s said at %s: %s" % (known["by"], clock(known["t"]), known["reason"]))
     downs = [record for record in records if record["kind"] == "down" and not record.get("own")]

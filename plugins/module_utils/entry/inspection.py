@@ -13,10 +13,11 @@ MODULES: Dict[str, Any] = {
     "rdma_bench": (BENCH, "bench"),
 }
 # Modes of rdma_check that need no inventory, and the file of their body.
-ALONE = {"check": "alone", "bundle": "alone", "agent": ".agent.main"}
-# What sets something on a node goes by Ansible alone. A measurement starts programs that end by themselves, and sets nothing.
+ALONE = {"check": "alone", "bundle": "alone", "agent": ".agent.main", "hold": ".agent.hold", "trial": ".agent.trial"}
+# What sets something on a node goes by Ansible alone, but for the hold file: it must be on thousands of nodes within a minute. A measurement
+# starts programs that end by themselves, and sets nothing.
 MODES = (
-    "plan", "explain", "container", "verdicts", "drift", "cabling", "check", "bundle", "agent", "job", "nodes", "ranks", None,
+    "plan", "explain", "container", "verdicts", "drift", "cabling", "check", "bundle", "agent", "hold", "trial", "job", "nodes", "ranks", None,
     "start", "sample", "stop", "prepare", "pairs", "collect",
 )
 

@@ -109,12 +109,15 @@ VERDICT = {
 VERDICTS = {"verdicts": [VERDICT]}
 STAMP = Text(r"[0-9a-f]{8}", "an id of a finding")
 CHECK = Text(r"[a-z_]{1,32}\.[a-z_0-9]{1,32}", "the code of a check")
+HELD_CODE = Text(r"all|[a-z_]{1,32}\.[a-z_0-9]{1,48}", "all, or the code of a check")
 AGENT = {
-    "mode": Choice("off", "observe", "drain"), "word": Choice("none", "ok", "shared", "refuse", "unjudged"), "age": maybe(float),
-    "reason": str, "trouble": str, "offenders": [{"part": str, "times": int}],
+    "mode": Choice("off", "observe", "drain"), "word": Choice("none", "ok", "shared", "refuse", "unjudged", "held"), "age": maybe(float),
+    "reason": str, "trouble": str, "offenders": [{"part": str, "times": int}], "held": [HELD_CODE], "model": TEXT, "observed": str,
+    "versions": [{"name": Choice("driver", "firmware", "railwright"), "value": TEXT, "ago": maybe(float)}],
     "downs": [{"part": str, "name": str, "ago": float}], "text": [str],
     "findings": [{"id": STAMP, "check": CHECK, "subject": str, "part": str, "status": Choice("fail", "warn"), "text": str,
-                  "known": maybe({"reason": str, "by": str, "t": float})}],
+                  "known": maybe({"reason": str, "by": str, "t": float}), "mode": Choice("off", "observe", "enforce"), "fresh": bool,
+                  "ago": float, "refuses": bool}],
 }
 FINDING = {
     "key": str, "kind": Choice("setting", "state", "problem", "effective"), "area": str, "what": str, "expected": DATA, "found": DATA,
@@ -251,6 +254,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "cabling": {"cabling": {"rails": [RAIL], "neighbours": [NEIGHBOUR]}},
         "check": {**VERDICTS, "overview": {f"{label}?": str for label in LABELS}},
         "bundle": {"bundle": BUNDLE}, "agent": {"agent": AGENT},
+        "hold": {"hold": {"before": [HELD_CODE], "now": [HELD_CODE]}},
     },
     "rdma_drain": {"": {"drains": [DRAIN]}},
     "rdma_facts": {"": {"rdma": FACTS}, "job": {"job": SEEN_JOB}, "nodes": {"job": {"nodes": [WORD]}}, "ranks": {"ranks": SEEN_RANKS}},

@@ -20,6 +20,7 @@ from . import nic_parameters
 from .check_qos import check_buffers, check_custom
 from .findings import Findings, did_you_mean, nearest
 from .hurtful import check_hurtful
+from .mode_entries import CHECKS, DAY, mode_entry
 from .nccl_overrides import check_variable
 from .schema import FORMS
 from .values import as_int, as_number, type_name
@@ -74,7 +75,6 @@ TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"
 PEERS_FORM = "a network like 192.0.2.0/24, or an address"
 INDEX_FORM = "an http or https URL without user and password in it; pip takes those from the node's netrc"
 KERNEL, OUT = "rdma_kernel_version", "rdma_out_of_service"
-DAY = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
 KERNEL_FORM = "a kernel release as `uname -r` prints it, like 6.1.0-48-amd64, 6.8.0-85-generic, 5.14.0-570.12.1.el9_6.x86_64"
 KERNEL_WORDS = ("latest", "newest", "auto", "default", "generic", "cloud")
 KERNEL_PACKAGE = re.compile(
@@ -343,7 +343,7 @@ ENTRY_CHECKS: dict[str, Callable[[str, Any, Any, Findings], Any]] = {
     "nic_firmware_config": firmware_parameter, "nic_firmware_versions": firmware_version, "nic_firmware_images": firmware_image,
     "nccl_tests_min_busbw": busbw, "nccl_tests_environment": variable, "ddp_benchmark_environment": variable,
     "ssh_mesh_addresses": address, "gpu_driver_imex_nodes": address, "firewall_peers": peer, "ai_environment_extra_index_urls": index,
-    "rdma_cabling": cable,
+    "rdma_cabling": cable, CHECKS: mode_entry,
 }
 WHOLE_CHECKS: dict[str, Callable[[Any, Findings], Any]] = {
     OUT: out_of_service, "rdma_expect": expectations, "rdma_stack_offline_package": offline_package, "rdma_qos_custom": check_custom,

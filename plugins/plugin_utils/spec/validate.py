@@ -13,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import a
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 
+from ..check_modes import derived_modes
 from ..nccl_catalogue.profiles import DEFAULT_NCCL, derived, wanted_nccl
 from . import check_drivers, check_erdma, check_fabric, check_jobs, check_qos
 from .check_entries import ENTRY_CHECKS, WHOLE_CHECKS
@@ -23,6 +24,7 @@ from .erdma_instances import erdma_derived
 from .findings import MISSING, Findings, did_you_mean
 from .hurtful import check_hurtful
 from .job_user import check_job_user, fill_users
+from .mode_entries import warn_observed
 from .nccl_overrides import check_overrides
 from .rails import Shape, check_rails, unsuspicious_rails
 from .schema import BY_NAME, FABRICS, KEYS
@@ -53,6 +55,7 @@ RULES: tuple[Callable[[Values, Rails, Findings], None], ...] = (
     check_jobs.check_slurm_options, check_jobs.check_nccl, check_jobs.check_hpcx, check_jobs.check_ai_environment, check_qos.check_qos,
     check_qos.check_roce_qos, check_jobs.check_upgrade, check_job_user,
     check_fabric.check_mtus, check_fabric.check_profiles, check_nccl_env, check_fabric.check_fabric, check_jobs.check_aiacc,
+    warn_observed,
 )
 
 
@@ -83,6 +86,7 @@ def _ruled(given: dict[str, Any], findings: Findings, rails: Rails | None) -> Sp
     checked["firewall_derived"] = {"peers": [], "unknown": []}  # the other nodes' addresses: whoever knows them puts them in
     checked["code_derived"] = {}  # likewise
     checked["agent_derived"] = {}  # nobody's wishes, by which an agent judges: likewise, and only where there is one
+    checked["checks_derived"] = derived_modes(checked["checks"], checked["checks_release"]) if checked["agent_mode"] != "off" else {}
     checked["erdma_derived"] = erdma_derived(checked["erdma_instance_type"])
     checked["nccl_derived"] = derived(Spec(checked))
     return Spec(checked)

@@ -21,12 +21,14 @@ from ansible_collections.railwright.rdma.plugins.module_utils.agent.main import 
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.counters import BY_NAME
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.kernel_log import functions_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.check_modes import NODE_CODES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from health_faults import FAULTS, Fault, log
 from profile_trees import Tree
 
 T = 1_800_000_000.0
 TEXTFILE = "/var/lib/textfile"
+ENFORCED: dict[str, Any] = {"enforced": NODE_CODES, "entries": {}, "release": "0.1.0", "window": 3600.0}
 MCE = "mce: [Hardware Error]: CPU 0: Machine Check Exception: 5 Bank 7: be00000000800400"
 MODULE = (Path(__file__).parents[2] / "lib" / "ethtool_module.txt").read_text()
 
@@ -38,10 +40,11 @@ class Node:
         self.tree = Tree(name, root)
         self.host = self.tree.host
         self.t, self.up, self.boot = T, 86400.0, "boot-1"
+        self.modes: dict[str, Any] = ENFORCED
 
     def agent(self) -> Agent:
         """A new process each time, as the timer starts it."""
-        return Agent(self.host, Settings("observe", nobodys_spec().as_dict(), 3, TEXTFILE))
+        return Agent(self.host, Settings("observe", nobodys_spec().as_dict(), 3, TEXTFILE, checks=self.modes))
 
     def minute(self, minutes: float = 1) -> dict[str, Any]:
         self.t, self.up = self.t + 60 * minutes, self.up + 60 * minutes
@@ -350,7 +353,7 @@ def test_who_refuses_is_told_from_whose_links_are_bad(node: Node) -> None:
     told = {name.partition('why="')[2].partition('"')[0]: value for name, value in metrics_of(node).items() if "refuses_jobs" in name}
     assert told == {"node": 0, "shared": 1}
     (finding,) = [name for name in metrics_of(node) if 'check="port.flaps"' in name]
-    assert 'part="port b8ce:f603:0000:3000/1 cable MT0000000000",status="fail",known="no"' in finding
+    assert 'part="port b8ce:f603:0000:3000/1 cable MT0000000000",status="fail",mode="enforce",known="no"' in finding
 
 
 def test_a_node_whose_first_look_hangs_has_its_name(make: Callable[[str], Node], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def desired(spec: Spec, identity: Identity) -> Desired:
     if mode == "off" or not identity.has("systemd"):
         return Desired("", "", "")
     settings = {"mode": mode, "flaps": spec["agent_flaps"], "textfile": spec["agent_textfile_directory"] or "",
-                "values": spec["agent_derived"]}
+                "values": spec["agent_derived"], "checks": dict(spec["checks_derived"], window=spec["mass_hours"] * 3600.0)}
     code = "%s/%s" % (node_code.DIRECTORY, node_code.desired(spec, identity).file)
     without, unjudged = (spec[key] if mode == "drain" else "ok" for key in ("agent_hook_without_agent", "agent_hook_unjudged"))
     return Desired(starter_text(code, settings), unit_text(settings["textfile"]), hook_text(without, unjudged))
@@ -152,6 +152,21 @@ def hook_text(without: str, unjudged: str = "ok") -> str:
 up=0 mode=none word=none reason='the agent has said nothing'
 [ -r /run/railwright/agent/status ] && read -r word up mode reason < /run/railwright/agent/status
 read -r now rest < /proc/uptime
+# Whether the hold file keeps this check from acting: it names the check, or no check at all.
+held() {
+  [ -e /etc/railwright/hold ] || return 1
+  codes=
+  while read -r line || [ -n "$line" ]; do
+    case $line in
+      ''|'#'*) ;;
+      "$1") return 0 ;;
+      *[!a-z0-9_.]*|all) return 0 ;;
+      *.*) codes=1 ;;
+      *) return 0 ;;
+    esac
+  done < /etc/railwright/hold
+  [ -z "$codes" ]
+}
 case $up in *[!0-9]*|'') up=0 ;; esac
 [ "$word" = none ] || [ $((${now%%.*} - up)) -le 300 ] || word=none reason='the agent is down'
 case $1 in
@@ -171,6 +186,10 @@ case $1 in
       [ "$word" = refuse ] || printf 'railwright: not judged: %s\n' "$reason"
     fi
     if [ "$word" = refuse ] && [ "$mode" = drain ]; then
+      if held "${reason%% *}"; then
+        printf 'railwright: held by /etc/railwright/hold: %s\n' "$reason"
+        exit 0
+      fi
       printf 'railwright: %s\n' "$reason"
       [ "$1" = epilog ] || exit 1
     fi
