@@ -227,8 +227,9 @@ class Agent:
                 self._try(lambda path="%s/%s" % (directory, name): self._host.remove(path))
         trouble = self._trouble or (DAMAGED if self._damaged else "")
         write_report(self._host, Report(
-            self._last["node"], self._settings.mode, moment, self._findings, parts, self._flaps, self._events(), trouble, self._history.lost,
-            self._missing, self._acting(moment), model(self._last["facts"]), self._versions), self._settings.textfile)
+            self._last["node"], self._settings.mode, moment, self._findings, parts, self._flaps, self._events(), trouble,
+            self._history.lost, self._missing, self._acting(moment), model(self._last["facts"]), self._versions),
+            self._settings.textfile)
 
     def _acting(self, moment: Moment) -> Acting:
         window = float(self._settings.checks.get("window") or 0.0)

@@ -4,7 +4,7 @@
 A check that begins to fail on many nodes just after one of them changed is more likely wrong than right.
 """
 
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional
 
 from ..formats.outside import mapping
 from .history import Moment, is_stamped

@@ -14,11 +14,11 @@ MODULES: Dict[str, Any] = {
 }
 # Modes of rdma_check that need no inventory, and the file of their body.
 ALONE = {"check": "alone", "bundle": "alone", "agent": ".agent.main", "hold": ".agent.hold", "trial": ".agent.trial"}
-# What sets something on a node goes by Ansible alone, but for the hold file: it must be on thousands of nodes within a minute. A measurement
-# starts programs that end by themselves, and sets nothing.
+# What sets something on a node goes by Ansible alone, but for the hold file, which must be on thousands of nodes within a minute. A
+# measurement starts programs that end by themselves, and sets nothing.
 MODES = (
-    "plan", "explain", "container", "verdicts", "drift", "cabling", "check", "bundle", "agent", "hold", "trial", "job", "nodes", "ranks", None,
-    "start", "sample", "stop", "prepare", "pairs", "collect",
+    "plan", "explain", "container", "verdicts", "drift", "cabling", "check", "bundle", "agent", "hold", "trial", "job", "nodes", "ranks",
+    None, "start", "sample", "stop", "prepare", "pairs", "collect",
 )
 
 

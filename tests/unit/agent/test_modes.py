@@ -89,8 +89,8 @@ def prolog(directory: Path, code: str) -> int:
     """Return what the hook of a node ends with whose status line refuses for this check."""
     up = Path("/proc/uptime").read_text().split(".")[0]
     (directory / "status").write_text(f"refuse {up} drain {code} GPU 0: it is broken\n")
-    text = hook_text("ok").replace("/run/railwright/agent/status", f"{directory}/status").replace("/etc/railwright/hold", f"{directory}/hold")
-    (directory / "hook").write_text(text)
+    text = hook_text("ok").replace("/run/railwright/agent/status", f"{directory}/status")
+    (directory / "hook").write_text(text.replace("/etc/railwright/hold", f"{directory}/hold"))
     return subprocess.run(["sh", directory / "hook", "prolog"], check=False, capture_output=True, timeout=60).returncode
 
 
@@ -150,7 +150,8 @@ def test_versions_that_are_only_fewer_are_no_upgrade() -> None:
     assert [row["ago"] for row in upgrades.told(newer, Moment(5.0, 5.0, "b"))] == [2.0, None, None]
 
 
-@pytest.mark.parametrize("kept", [None, [], {"driver": 3}, {"driver": {"value": 3, "at": None}}, {"driver": {"value": "x", "at": {"t": "y"}}}])
+@pytest.mark.parametrize("kept", [
+    None, [], {"driver": 3}, {"driver": {"value": 3, "at": None}}, {"driver": {"value": "x", "at": {"t": "y"}}}])
 def test_a_damaged_state_has_no_versions(kept: Any) -> None:
     assert upgrades.remembered(kept) == {}
 
@@ -158,7 +159,7 @@ def test_a_damaged_state_has_no_versions(kept: Any) -> None:
 @pytest.mark.parametrize(("subjects", "subject", "same"), [
     ((), "GPUs", True), (("mlx5_3",), "mlx5_3 (ens12np0)", True), (("ens12np0",), "mlx5_3 (ens12np0)", True),
     (("mlx5_3",), "mlx5_30 (ens1)", False), (("GPU 0000:3d:00.0",), "GPU 0000:3d:00.0", True)])
-def test_an_entry_is_about_whole_names(subjects: tuple[str, ...], subject: str, same: bool) -> None:  # noqa: FBT001
+def test_an_entry_is_about_whole_names(subjects: tuple[str, ...], subject: str, same: bool) -> None:
     assert names(subjects, subject) is same
 
 
