@@ -38,7 +38,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.ranks impo
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from profile_trees import Tree, spec_of
-from railwright.watch.decide import Limits, Node, decide
+from railwright.agent.decide import Limits, Node, decide
 
 NODE = "ib8"
 RECORDED = Path(__file__).parents[1] / "fixtures/dmesg_recorded.txt"
