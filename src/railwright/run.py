@@ -129,7 +129,7 @@ def _signal(pid: int, number: signal.Signals) -> None:
 POLL_SECONDS = 0.5
 JOINT = ("nccl_tests", "ddp_benchmark")  # playbooks whose nodes work together
 # What only the scheduler is asked for; and what begins with a question to it: which one.
-ALONE = ("scheduler_state", "isolate_drain", "watch_open", "upgrade_step/scheduler", "upgrade_step/drain", "upgrade_step/drained",
+ALONE = ("scheduler_state", "isolate_drain", "agent_open", "upgrade_step/scheduler", "upgrade_step/drain", "upgrade_step/drained",
          "upgrade_step/undrain")  # fmt: skip
 BEFORE = {"upgrade_preflight": "scheduler", "upgrade_step/hold": "drained", "upgrade_step/change": "drained",
           "upgrade_step/validate": "drained", "upgrade_step/gate": "drained"}  # fmt: skip

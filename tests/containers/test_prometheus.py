@@ -196,7 +196,7 @@ def test_an_injected_flap_fires_its_alert(site: Site) -> None:
     assert {name: alert["labels"][name] for name in ("severity", "code", "node", "leaf")} == {
         "severity": "critical", "code": "port.flaps", "node": "gpu001", "leaf": "leaf1"}
     assert "(ens10np0) went down 3 times in 12 hours" in alert["annotations"]["summary"]
-    assert alert["annotations"]["next"] == "railwright events gpu001"
+    assert alert["annotations"]["next"] == "railwright agent events gpu001"
     until(lambda: bool(site.firing("RailwrightNodeRefusesJobs")))
     (refuses,) = site.firing("RailwrightNodeRefusesJobs")
     assert "port.flaps mlx5_0 (ens10np0)" in refuses["annotations"]["summary"]

@@ -109,7 +109,7 @@ SCENARIOS = (
     Scenario("upgrade_step", "upgrade_step", {"rdma_upgrade_run": "r1", "rdma_upgrade_step": "lease"}),
     Scenario("upgrade_change", role("upgrade", "change_boot_once"), {"rdma_upgrade_run": "r1", "upgrade_reboot": "always"}),
     Scenario("upgrade_release", role("upgrade", "release"), {"rdma_upgrade_run": "r1"}),
-    Scenario("watch_open", "watch_open", SLURM, joint=True),
+    Scenario("agent_open", "agent_open", SLURM, joint=True),
     Scenario("isolate_drain", "isolate_drain", {"rdma_isolate_reasons": ISOLATED, **SLURM}, joint=True),
 )
 
@@ -180,5 +180,5 @@ ASKS = {
         "rdma_state:apply rdma_state:plan rdma_upgrade:lease shell:",
     "upgrade_step": "rdma_upgrade:lease",
     "isolate_drain": "rdma_drain:isolate",
-    "watch_open": "rdma_drain:undrain",
+    "agent_open": "rdma_drain:undrain",
 }

@@ -39,7 +39,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons 
 from ansible_collections.railwright.rdma.plugins.plugin_utils.check_modes import NODE_CODES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from profile_trees import Tree, spec_of
-from railwright.watch.decide import Limits, Node, decide
+from railwright.agent.decide import Limits, Node, decide
 
 NODE = "ib8"
 RECORDED = Path(__file__).parents[1] / "fixtures/dmesg_recorded.txt"

@@ -20,7 +20,7 @@ from tests.hostile.lies import Lie
 from tests.hostile.test_modules import told
 
 SEND, MARK = "\n#railwright WORD send\n", "\n#railwright WORD "
-KEYS = {"check": "rdma_check:check", "events": "rdma_check:agent", "drift": "rdma_check:drift", "facts": "rdma_facts:facts",
+KEYS = {"check": "rdma_check:check", "agent events": "rdma_check:agent", "drift": "rdma_check:drift", "facts": "rdma_facts:facts",
         "plan": "rdma_state:plan"}
 # What OpenSSH is asked, and where it and we read how: no key is.
 USUAL = ("subprocess.Popen ('ssh', ['ssh', ", "read ~/.ssh/config")
@@ -48,8 +48,8 @@ class Scans(Cluster):
         (place / "sent.json").write_text(json.dumps(sent))
         environment = {**self.environment(place), "XDG_STATE_HOME": str(place / "state")}
         environment["PYTHONPATH"] += f":{ROOT}:{ROOT / 'src'}:{ROOT / '.dev'}"
-        asked = list(sent) if verb in ("check", "events") else ["-i", str(place / "hosts.json")]  # that one has no inventory
-        command = (sys.executable, "-m", "tests.hostile.scanned", str(place), verb, *asked, "--format", "json")
+        asked = list(sent) if verb in ("check", "agent events") else ["-i", str(place / "hosts.json")]  # that one has no inventory
+        command = (sys.executable, "-m", "tests.hostile.scanned", str(place), *verb.split(), *asked, "--format", "json")
         done = subprocess.run(command, cwd=place / "run", env=environment, capture_output=True, text=True, timeout=900, check=False)
         audit = [(event, what) for event, what in read_audit(place)
                  if not f"{event} {what}".replace(str(self.home), "~").startswith(USUAL) and not SEARCH.search(what)]

@@ -29,6 +29,10 @@ PROGRAM = re.compile(r"(\S*/)?railwright")
 
 # A verb that asks nodes, or waits for them -> a test that runs it on machines, containers or ssh servers.
 ON_NODES = {
+    "agent ack": "tests/lab/test_agent.py",
+    "agent drain": "molecule/drain/tests/test_3_agent.py",
+    "agent events": "tests/lab/test_agent.py",
+    "agent status": "molecule/drain/tests/test_3_agent.py",
     "apply": "molecule/remediate/tests/test_saved_plans.py",
     "bench": "molecule/mpi/tests/test_bench.py",
     "bundle": "tests/integration/test_check.py",
@@ -38,7 +42,6 @@ ON_NODES = {
     "diagnose": "molecule/diagnose/tests/test_1_named.py",
     "drift": "tests/lab/test_drift.py",
     "env make": "molecule/ai_environment/tests/test_ai_environment.py",
-    "events": "tests/lab/test_agent.py",
     "facts": "tests/integration/test_cli_runs.py",
     "init": "tests/integration/test_check.py",
     "isolate": "molecule/isolate/tests/test_isolate.py",
@@ -49,7 +52,6 @@ ON_NODES = {
     "top": "tests/lab/test_top.py",
     "upgrade": "molecule/upgrade/tests/test_upgrade.py",
     "validate": "tests/lab/test_rails.py",
-    "watch": "molecule/drain/tests/test_3_watch.py",
 }
 # A verb whose lines are run elsewhere for another reason.
 ELSEWHERE = {

@@ -8,5 +8,5 @@ ASKING = ("apply", "remediate", "rollback", "upgrade")
 
 def agreed(words: Sequence[str]) -> tuple[str, ...]:
     """``words``: the verb and its arguments."""
-    asks = words[0] in ASKING or "--drain" in words
+    asks = words[0] in ASKING or tuple(words[:2]) == ("agent", "drain") or "--drain" in words
     return ("--yes",) if asks and "--yes" not in words else ()

@@ -54,8 +54,8 @@ again.
 railwright's memory: on no command line, in no environment, log, report or file. Without a terminal the verb ends with 64 and names \
 the option that takes a file. A file may be a script that prints the password, and `<(pass show vault)`.
 * `-f` with a number is `--forks`, with a word `--format`. railwright's own ssh asks 64 nodes at once where nobody says a number.
-* `--one-line`, of `plan`, `drift`, `validate`, `check` and `watch`, begins each line with the node and one word for what it is: a \
-finding's severity, a verdict's status, `change`, `problem`, `unreachable`, `ok` …
+* `--one-line`, of `plan`, `drift`, `validate`, `check`, `agent status` and `agent drain`, begins each line with the node and one word \
+for what it is: a finding's severity, a verdict's status, `change`, `problem`, `unreachable`, `ok` …
 
 ```console
 $ railwright plan -i mycluster -i staging -e @tonight.yml -u ops -K --vault-id prod@prompt -f 20

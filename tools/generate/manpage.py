@@ -55,7 +55,7 @@ FILES = {
     "~/.local/state/railwright/runs": "The record of each run, which `report` reads.",
     "~/.cache/railwright": "Images of the lab.",
     "/var/lib/railwright/restore": "On nodes: what `rollback` goes back to.",
-    "/var/lib/railwright/agent": "On nodes: what the agent remembers, which `events` and `watch` read.",
+    "/var/lib/railwright/agent": "On nodes: what the agent remembers, which the verbs of `railwright` `agent` read.",
 }
 ALSO = ("ansible-playbook(1)", "ansible-inventory(1)", "ssh_config(5)")
 LETTERS = {"\\": r"\e", "-": r"\-", "'": r"\(aq", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti", '"': r"\(dq"}

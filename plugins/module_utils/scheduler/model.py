@@ -15,7 +15,7 @@ from ..host.host import Host
 STATES = ("available", "draining", "drained", "down", "unknown")
 OURS = "railwright upgrade "  # how the reason of every drain of an upgrade begins; the id of the run follows
 ISOLATED = "railwright isolate "  # the same of what a search found slow: no upgrade takes that over or gives it back
-WATCHED = "railwright watch:"  # of what nodes' agents found: `watch` gives it back, an upgrade does not
+WATCHED = "railwright watch:"  # of what nodes' agents found: `agent drain` gives it back, an upgrade does not
 # Characters of such a reason, all of them ASCII. slurmdbd keeps a node's events with it in a tinytext, which holds 255 bytes
 # (Slurm, accounting_storage_mysql.c, event_table_fields).
 LONGEST_REASON = 200

@@ -19,7 +19,7 @@ from railwright.cli.options import settings
 from railwright.exitcodes import InputError
 from railwright.given import given, in_memory
 
-ONE_LINE = {"plan", "drift", "validate", "check", "watch"}
+ONE_LINE = {"plan", "drift", "validate", "check", "agent status", "agent drain"}
 SECOND_NAMES = {
     "--subset": "--limit", "--inventory-file": "--inventory", "--key-file": "--private-key", "--ask-vault-password": "--ask-vault-pass",
     "--conn-pass-file": "--connection-password-file", "--become-pass-file": "--become-password-file",

@@ -41,7 +41,7 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
         ("validate", "links, GIDs, pings, perftest; short traffic on the rails"),
         ("bench", "nccl-tests over all GPUs; the nodes are busy"),
         ("isolate", "which node, rail, path or switch is slow; busies rails"),
-        ("watch", "what nodes' agents say"),
+        ("agent", "what nodes' agents say"),
         ("top", "rails and GPUs, live"),
     ),
     "Prepare": (
@@ -54,7 +54,6 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
         ("explain", "why a node gets what it gets, by one name"),
         ("diagnose", "a job hangs: which rank everybody waits for; only reads"),
         ("facts", "what nodes show"),
-        ("events", "what they remember"),
         ("report", "the last run as files"),
         ("bundle", "a node as an archive"),
     ),
@@ -67,7 +66,8 @@ VERBS: dict[str, tuple[tuple[str, str], ...]] = {
     ),
 }
 FILES = {name: importlib.import_module(f"railwright.cli.{name}") for verbs in VERBS.values() for name, _text in verbs}
-MOVED = {"switch-hints": "switch hints", "container-flags": "container flags", "ai-environment": "env make"}
+MOVED = {"switch-hints": ("switch hints",), "container-flags": ("container flags",), "ai-environment": ("env make",),
+         "watch": ("agent status", "agent drain"), "events": ("agent events", "agent ack")}
 
 
 HALF = 35  # columns of a short line
@@ -96,7 +96,7 @@ class Verbs(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in MOVED:
-            raise InputError(f"{args[0]} has another name now; allowed: railwright {MOVED[args[0]]}")
+            raise InputError(f"{args[0]} has another name now; allowed: {' or '.join(f'railwright {name}' for name in MOVED[args[0]])}")
         return super().resolve_command(ctx, args)
 
 

@@ -58,7 +58,7 @@ def test_every_verb_that_has_an_inventory_or_hosts_has_them() -> None:
         names = [option.name for option in verb.params]
         contacts = bool({"inventory", "hosts", "sudo"} & {*names})
         assert ("ask_become_pass" in names) == ("extra_vars" in names) == contacts, name
-        assert ("one_line" in names) == (name.strip() in ("plan", "drift", "validate", "check", "watch")), name
+        assert ("one_line" in names) == (name.strip() in ("plan", "drift", "validate", "check", "agent status", "agent drain")), name
         assert "no_color" in names, name
         spelt = [word for option in verb.params for word in (*option.opts, *option.secondary_opts)]
         assert len(spelt) == len(set(spelt)), name

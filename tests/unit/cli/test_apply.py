@@ -116,9 +116,9 @@ def saved(call: Call) -> Path:
 
 
 def test_without_a_terminal_nothing_is_changed_unless_yes_is_said(nodes: Nodes, call: Call) -> None:
-    verbs = ("apply", "remediate", "upgrade --to x.yml", "rollback --to x", "watch --drain", "isolate --drain")
+    verbs = ("apply", "remediate", "upgrade --to x.yml", "rollback --to x", "agent drain", "isolate --drain")
     for words in map(str.split, verbs):
-        ran = call(words[0], "-i", "site.yml", *words[1:])
+        ran = call(*words, "-i", "site.yml")
         assert ran.code == 64
         assert "asks before it changes a node, and there is no terminal to ask on; allowed: --yes" in ran.err
     assert nodes.runs == []

@@ -103,7 +103,7 @@ drift -i {} --format junit -o x
 validate -i plain --format junit -o {}
 bench -i plain --save-baseline {}
 isolate -i {}
-watch -i {}
+agent status -i {}
 top --replay {}
 top -i plain --record {}
 init {}

@@ -79,7 +79,7 @@ READERS = {
     "drift": lambda: history_path(Path("site")),
     "upgrades": upgrades_directory,
     "isolate": lambda: directory("isolate"),
-    "watch": lambda: directory("watch"),
+    "agent": lambda: directory("agent"),
     "lab": default_state_dir,
 }
 

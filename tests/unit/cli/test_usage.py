@@ -63,6 +63,12 @@ USAGE_ERRORS = {
     "switch-hints, the old name": ["switch-hints", "-i", ".", "--os", "eos"],
     "container-flags, the old name": ["container-flags", "--help"],
     "ai-environment, the old name": ["ai-environment"],
+    "watch, the old name": ["watch", "-i", ".", "--drain"],
+    "events, the old name": ["events", "gpu017"],
+    "ack without a reason": ["agent", "ack", "3fa90c1e"],
+    "ack with two lines": ["agent", "ack", "3fa90c1e", "--reason", "a\nb"],
+    "ack of two findings": ["agent", "ack", "3fa90c1e", "3fa90c1f", "--reason", "x"],
+    "drain of some nodes": ["agent", "drain", "-i", ".", "--limit", "n1"],
     "too many arguments": ["lint", "-i", ".", "more"],
 }
 
@@ -128,10 +134,11 @@ def test_verbose_version_says_when_each_table_was_compared(capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
-def test_an_old_name_names_the_new_one(old: str, new: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_old_name_names_the_new_ones(old: str, new: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     assert run([old, "-i", "."]) == 64
-    assert capsys.readouterr().err == f"railwright: error: {old} has another name now; allowed: railwright {new}\n"
-    assert run([*new.split(), "--help"]) == 0
+    names = " or ".join(f"railwright {name}" for name in new)
+    assert capsys.readouterr().err == f"railwright: error: {old} has another name now; allowed: {names}\n"
+    assert [run([*name.split(), "--help"]) for name in new] == [0] * len(new)
 
 
 def test_the_help_is_one_screen_with_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
@@ -159,6 +166,7 @@ VERBS = [
     ["switch", "hints"],
     ["container", "flags"],
     ["env", "make"],
+    *(["agent", verb] for verb in ("status", "events", "ack", "drain")),
     *(["lab", verb] for verb in ("up", "status", "ssh", "down")),
 ]
 

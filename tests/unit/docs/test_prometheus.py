@@ -74,7 +74,10 @@ def test_every_next_command_exists() -> None:
     group = typer.main.get_command(build())
     assert isinstance(group, TyperGroup)
     verbs = {rule["annotations"]["next"].split()[1] for rule in ALERTS.values() if rule["annotations"]["next"].startswith("railwright ")}
-    assert verbs <= {*group.commands, "events"}
+    assert verbs <= group.commands.keys()
+    agent = group.commands["agent"]
+    assert isinstance(agent, TyperGroup)
+    assert set(re.findall(r"railwright agent (\w+)", repo.text(PLACE + "railwright.rules.yml"))) <= agent.commands.keys()
 
 
 def test_every_alert_is_tried() -> None:

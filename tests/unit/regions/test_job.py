@@ -123,7 +123,7 @@ def test_of_nodes_beyond_the_limit_a_worker_gets_no_password(regions: Regions) -
 
 
 STEPS = ("scheduler", "drain", "drained", "undrain", "hold", "change", "validate", "gate")
-ASKING = [*((playbook, "") for playbook in ("scheduler_state", "isolate_drain", "watch_open", "upgrade_preflight")),
+ASKING = [*((playbook, "") for playbook in ("scheduler_state", "isolate_drain", "agent_open", "upgrade_preflight")),
           *(("upgrade_step", step) for step in STEPS)]  # fmt: skip
 
 

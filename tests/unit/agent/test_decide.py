@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from railwright.watch.decide import Limits, Node, decide
+from railwright.agent.decide import Limits, Node, decide
 
 LIMITS = Limits(4, 0.05, 2)
 NAMES = [f"gpu{number:03d}" for number in range(100)]

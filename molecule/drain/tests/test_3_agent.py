@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The agent as a service of both nodes, and `railwright watch` over the real Slurm. The fault itself is one that an agent remembers from
+"""The agent as a service of both nodes, and `railwright agent` over the real Slurm. The fault itself is one that an agent remembers from
 before a boot: no container has a GPU that could be sick."""
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FINDING = {"id": "3fa90c1e", "key": "gpu.xid|GPU 0000:27:00.0", "check": "gpu.xi
 SECONDS = 600
 
 
-class Watch:
+class Site:
     """The site: its inventory, with the agent on, and verbs as an operator calls them."""
 
     def __init__(self, slurm: Slurm, place: Path) -> None:
@@ -42,8 +42,8 @@ class Watch:
         self.more.write_text(json.dumps({"all": {"vars": values}}))
 
     def verb(self, *words: str) -> tuple[int, dict[str, Any]]:
-        argv = [str(Path(sys.executable).with_name("railwright")), words[0], "-i", str(self.slurm.cluster.inventory), "-i", str(self.more),
-                *words[1:], *agreed(words), "--format", "json"]  # fmt: skip
+        argv = [str(Path(sys.executable).with_name("railwright")), *words, "-i", str(self.slurm.cluster.inventory), "-i", str(self.more),
+                *agreed(words), "--format", "json"]  # fmt: skip
         ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=SECONDS, stdin=subprocess.DEVNULL,
                                env={**os.environ, "XDG_STATE_HOME": str(self.state)})  # fmt: skip
         sys.stderr.write(ended.stderr)
@@ -76,8 +76,8 @@ class Watch:
 
 
 @pytest.fixture(scope="module")
-def watch(cluster_once: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
-    found = Watch(cluster_once, tmp_path_factory.mktemp("watch"))
+def site(cluster_once: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    found = Site(cluster_once, tmp_path_factory.mktemp("agent"))
     found.set("drain")
     found.role()
     for node in NODES:
@@ -88,91 +88,92 @@ def watch(cluster_once: Slurm, tmp_path_factory: pytest.TempPathFactory) -> Iter
     assert cluster_once.on("node1", "systemctl", "is-active", "railwright-agent.timer", check=False).stdout.strip() != "active"
 
 
-def test_healthy_nodes_are_left_alone(watch: Watch, slurm: Slurm) -> None:
-    code, document = watch.verb("watch", "--drain")
-    assert (code, document["watch"]["drain"], document["watch"]["silent"]) == (0, {}, [])
+def test_healthy_nodes_are_left_alone(site: Site, slurm: Slurm) -> None:
+    code, document = site.verb("agent", "drain")
+    assert (code, document["agent"]["drain"], document["agent"]["silent"]) == (0, {}, [])
     assert [slurm.state(node) for node in NODES] == ["IDLE", "IDLE"]
 
 
-def test_a_sick_node_is_drained_and_given_back_after_its_gate(watch: Watch, slurm: Slurm) -> None:
+def test_a_sick_node_is_drained_and_given_back_after_its_gate(site: Site, slurm: Slurm) -> None:
     job = slurm.submit("node1", "sleep 600")
     slurm.runs(job)
-    watch.remember("node1")
-    watch.set("observe")
-    code, document = watch.verb("watch", "--drain")
-    assert (code, document["watch"]["drain"], list(document["watch"]["observed"])) == (1, {}, ["node1"])
+    site.remember("node1")
+    site.set("observe")
+    code, document = site.verb("agent", "drain")
+    assert (code, document["agent"]["drain"], list(document["agent"]["observed"])) == (1, {}, ["node1"])
     assert "DRAIN" not in slurm.state("node1")
-    watch.set("drain")
-    code, document = watch.verb("watch", "--drain")
+    site.set("drain")
+    code, document = site.verb("agent", "drain")
     assert code == 1
     assert "DRAIN" in slurm.state("node1"), document
     assert slurm.reason("node1") == "railwright watch: gpu.xid GPU 0000:27:00.0: H100: Xid 79, GPU has fallen off the bus"
     assert slurm.job(job)["JobState"] == "RUNNING", "no job is ended"
-    code, document = watch.verb("watch", "--drain")
-    assert (code, document["watch"]["drain"], document["watch"]["held"]) == (1, {}, ["node1"]), "what is drained is not drained again"
+    for verb in ("drain", "status"):
+        code, document = site.verb("agent", verb)
+        assert (code, document["agent"]["drain"], document["agent"]["held"]) == (1, {}, ["node1"]), "what is drained is not drained again"
     slurm.say("scancel", job)
     slurm.until(lambda: slurm.state("node1") == "IDLE+DRAIN", "the job has left")
-    watch.forget("node1")
+    site.forget("node1")
     gates = {"person": "node1 is cured and stays drained: rdma_drain_gate is person",
              "validate": "node1 stays drained: validate did not pass"}  # nothing was applied to these nodes, so it cannot
     for gate, said in gates.items():
         assert "DRAIN" in slurm.state("node1")
-        watch.set("drain", rdma_drain_gate=gate)
-        document = watch.verb("watch", "--drain")[1]
-        assert (document["watch"]["cured"], document["watch"]["done"]) == (["node1"], [said])
-    watch.set("drain", rdma_drain_gate="none")
-    assert watch.verb("watch", "--drain")[1]["watch"]["cured"] == ["node1"]
-    watch.set("drain")
+        site.set("drain", rdma_drain_gate=gate)
+        document = site.verb("agent", "drain")[1]
+        assert (document["agent"]["cured"], document["agent"]["done"]) == (["node1"], [said])
+    site.set("drain", rdma_drain_gate="none")
+    assert site.verb("agent", "drain")[1]["agent"]["cured"] == ["node1"]
+    site.set("drain")
     slurm.until(lambda: slurm.state("node1") == "IDLE", "node1 takes jobs")
 
 
-def test_a_gate_that_passes_gives_the_node_back(watch: Watch, slurm: Slurm) -> None:
+def test_a_gate_that_passes_gives_the_node_back(site: Site, slurm: Slurm) -> None:
     """A real apply, and a real validate as the gate; without rails, since a container has no RDMA device to measure."""
     values = {"agent_mode": "drain", "rdma_drain_gate": "validate", "rdma_consent": ["restart", "link"]}
-    watch.more.write_text(json.dumps({"all": {"vars": values, "hosts": {"node2": {"rdma_rails": []}}}}))
-    code, document = watch.verb("apply", "--limit", "node2")
+    site.more.write_text(json.dumps({"all": {"vars": values, "hosts": {"node2": {"rdma_rails": []}}}}))
+    code, document = site.verb("apply", "--limit", "node2")
     assert code == 0, document
-    watch.remember("node2")
-    assert list(watch.verb("watch", "--drain")[1]["watch"]["drain"]) == ["node2"]
+    site.remember("node2")
+    assert list(site.verb("agent", "drain")[1]["agent"]["drain"]) == ["node2"]
     assert "DRAIN" in slurm.state("node2")
-    watch.forget("node2")
+    site.forget("node2")
     time.sleep(12)  # SlurmdTimeout and more: an apply that touched the network made slurmd silent for a moment
     slurm.until(lambda: slurm.answers("node2"), "slurmd is heard again")
-    document = watch.verb("watch", "--drain")[1]
-    assert (document["watch"]["cured"], document["watch"]["done"]) == (["node2"], ["node2 takes jobs again"])
+    document = site.verb("agent", "drain")[1]
+    assert (document["agent"]["cured"], document["agent"]["done"]) == (["node2"], ["node2 takes jobs again"])
     slurm.until(lambda: slurm.state("node2") == "IDLE", "node2 takes jobs")
-    watch.set("drain")
+    site.set("drain")
 
 
-def test_the_breaker_drains_nobody_until_it_is_reset(watch: Watch, slurm: Slurm) -> None:
+def test_the_breaker_drains_nobody_until_it_is_reset(site: Site, slurm: Slurm) -> None:
     for node in NODES:
-        watch.remember(node)
-    code, document = watch.verb("watch", "--drain")
-    assert (code, document["watch"]["drain"]) == (1, {})
-    assert "rdma_drain_share allows 1" in document["watch"]["breaker"]
+        site.remember(node)
+    code, document = site.verb("agent", "drain")
+    assert (code, document["agent"]["drain"]) == (1, {})
+    assert "rdma_drain_share allows 1" in document["agent"]["breaker"]
     assert not any("DRAIN" in slurm.state(node) for node in NODES)
-    watch.forget("node2")
-    assert watch.verb("watch", "--drain")[1]["watch"]["drain"] == {}
-    code, document = watch.verb("watch", "--drain", "--reset")
-    assert list(document["watch"]["drain"]) == ["node1"]
-    watch.forget("node1")
-    watch.verb("watch", "--drain")
+    site.forget("node2")
+    assert site.verb("agent", "drain")[1]["agent"]["drain"] == {}
+    code, document = site.verb("agent", "drain", "--reset")
+    assert list(document["agent"]["drain"]) == ["node1"]
+    site.forget("node1")
+    site.verb("agent", "drain")
 
 
-def test_an_operators_drain_stays_the_operators(watch: Watch, slurm: Slurm) -> None:
+def test_an_operators_drain_stays_the_operators(site: Site, slurm: Slurm) -> None:
     slurm.say("scontrol", "update", "nodename=node1", "state=drain", "reason=RMA")
-    watch.verb("watch", "--drain")
+    site.verb("agent", "drain")
     assert slurm.reason("node1") == "RMA"
 
 
-def test_out_of_service_counts_for_nobody(watch: Watch, slurm: Slurm) -> None:
-    watch.more.write_text(json.dumps({"all": {"vars": {"agent_mode": "drain"}, "hosts": {
+def test_out_of_service_counts_for_nobody(site: Site, slurm: Slurm) -> None:
+    site.more.write_text(json.dumps({"all": {"vars": {"agent_mode": "drain"}, "hosts": {
         "node2": {"rdma_out_of_service": {"reason": "GPU 3 returned", "ticket": "RMA-4711"}}}}}))
-    watch.verb("watch", "--drain")
+    site.verb("agent", "drain")
     assert slurm.reason("node2") == "railwright watch: out of service: GPU 3 returned, ticket RMA-4711"
-    document = watch.verb("drift")[1]
+    document = site.verb("drift")[1]
     assert document["nodes"]["node2"]["out_of_service"] == "GPU 3 returned"
-    watch.set("drain")
+    site.set("drain")
 
 
 MEASURE = f"""
@@ -186,17 +187,17 @@ print(*spent)
 """
 
 
-def test_what_the_hooks_say_of_a_sick_node(watch: Watch, slurm: Slurm) -> None:
-    watch.remember("node1")
+def test_what_the_hooks_say_of_a_sick_node(site: Site, slurm: Slurm) -> None:
+    site.remember("node1")
     ended = {(node, word): slurm.on(node, HOOK, word, check=False) for node in NODES for word in ("prolog", "epilog", "health", "npd")}
     assert {key: found.returncode for key, found in ended.items() if found.returncode} == {("node1", "prolog"): 1, ("node1", "npd"): 1}
     assert "Xid 79" in ended["node1", "health"].stdout
     spent = sorted(map(float, slurm.on("node2", "python3", "-c", MEASURE).stdout.split()))
     print(f"node-status prolog: median {statistics.median(spent) * 1e3:.1f} ms, p99 {spent[296] * 1e3:.1f} ms")
-    watch.forget("node1")
+    site.forget("node1")
 
 
-def test_events_are_told_by_the_node(watch: Watch, slurm: Slurm) -> None:
+def test_events_are_told_by_the_node(site: Site, slurm: Slurm) -> None:
     time.sleep(1)
     text = slurm.on("node1", "python3", PROGRAM, "events").stdout
     assert "ACK  3fa90c1e gpu.xid GPU 0000:27:00.0" in text
