@@ -13,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.measure import gdr
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.gdr_pairs import Pair
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.perftest import TESTS, TOGETHER, plan_tests
 from ansible_collections.railwright.rdma.plugins.module_utils.measure.ping_verdicts import probes
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.check_modes import switched_off
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import VerdictSubject, verdict
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict, as_dicts
@@ -35,6 +36,7 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.perftest_round imp
 )
 from ansible_collections.railwright.rdma.plugins.plugin_utils.pings import holders, merged
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import result_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.table import own_verdict
 
 NEEDED = {"ping": ("check", "schedule"), "gpudirect": ("check",), "health": (),
           **dict.fromkeys(("start", "run", "stop"), ("check", "schedule", "started"))}
@@ -139,7 +141,8 @@ class ActionModule(StepAction):
         if request["tests"]:
             result.update(self._ask(mode, request, variables))
         result["changed"] = False
-        result["verdicts"] = as_dicts(extra) + list(result.get("verdicts", []))
+        measured = as_dicts(extra) + list(result.get("verdicts", []))
+        result["verdicts"] = as_dicts(switched_off([Verdict(**own_verdict(node, item)) for item in measured], spec["checks"]))
         if mode == "start" and is_server:
             result.setdefault("open_ports", [])
             result.update(client_tests=as_dicts(planned.asking), options=request["options"], rate_gbps=spec.expect.get("rate_gbps"))

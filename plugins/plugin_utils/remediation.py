@@ -6,10 +6,12 @@ A reboot is never made here, whatever the consent list says: who reboots a node 
 """
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import rows
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
+from ansible_collections.railwright.rdma.plugins.module_utils.rules.check_modes import ENFORCE
 from ansible_collections.railwright.rdma.plugins.module_utils.types import SEVERITIES, needs_consent
 
 Object = dict[str, Any]
@@ -22,11 +24,12 @@ REBOOTING = ("kernel", "secure_boot")
 
 
 class Scope(NamedTuple):
-    """What was asked for. No areas: all of them."""
+    """What was asked for. No areas: all of them. ``checks``: the host's rdma_checks; config.AREA in observe or off is not remediated."""
 
     areas: tuple[str, ...]
     severity: str
     consent: tuple[str, ...]
+    checks: Mapping[str, Any] = MappingProxyType({})
 
 
 def findings_of(drift: Mapping[str, Any]) -> list[Object]:
@@ -95,10 +98,8 @@ def complaint(document: Mapping[str, Any], error: str, waiting: Iterable[str]) -
 def reason(finding: Mapping[str, Any], scope: Scope, problem: str = "") -> tuple[str, ...] | None:
     """(cause, text) of why a finding is not fixed; None where it is. ``problem``: why apply refuses the whole node."""
     kind, disruption = finding.get("kind"), str(finding.get("disruption") or "")
-    if scope.areas and finding.get("area") not in scope.areas:
-        return "area", "of an area that was not asked for"
-    if _rank(finding) > SEVERITIES.index(scope.severity):
-        return "severity", "less severe than what was asked for"
+    if (outside := _outside(finding, scope)) is not None:
+        return outside
     if kind == "problem":
         return "problem", f"apply refuses the node for it: {finding.get('why')}"
     if kind == "effective":
@@ -110,6 +111,18 @@ def reason(finding: Mapping[str, Any], scope: Scope, problem: str = "") -> tuple
     if disruption == "reboot" or finding.get("area") in REBOOTING:
         return "reboot", "needs a reboot"
     return ("consent", f"needs consent to {disruption}") if needs_consent(disruption, scope.consent) else None
+
+
+def _outside(finding: Mapping[str, Any], scope: Scope) -> tuple[str, str] | None:
+    """(cause, text) of a finding that was not asked for; None of any other."""
+    entry = scope.checks.get(f"config.{finding.get('area')}")
+    if scope.areas and finding.get("area") not in scope.areas:
+        return "area", "of an area that was not asked for"
+    if entry is not None and entry["mode"] != ENFORCE:
+        return "mode", f"config.{finding.get('area')} is {entry['mode']} by rdma_checks"
+    if _rank(finding) > SEVERITIES.index(scope.severity):
+        return "severity", "less severe than what was asked for"
+    return None
 
 
 def _harms(finding: Mapping[str, Any], scope: Scope, why: tuple[str, ...] | None) -> bool:

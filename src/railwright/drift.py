@@ -194,7 +194,7 @@ def _escaped(value: str) -> str:
     return "".join(char for char in text if char.isprintable())
 
 
-OUT_OF_SCOPE = ("area", "severity")  # what nobody asked for: no drift to the exit code
+OUT_OF_SCOPE = ("area", "severity", "mode")  # what nobody asked for: no drift to the exit code
 
 
 def out_of_scope(row: Mapping[str, Any]) -> bool:
@@ -236,6 +236,8 @@ def remedy(row: Mapping[str, Any], asked: Asked, consent: Iterable[str], others:
         return Remedy("apply", _consent({*consent, *also, "reboot"}))
     if cause in ("problem", "refused"):
         return Remedy("plan")
+    if cause == "mode":
+        return None
     if cause in ("needs", "new", *OUT_OF_SCOPE):
         return Remedy("remediate", _same(asked, ground) + (() if asked.consent is None else _consent(set(asked.consent))))
     return None

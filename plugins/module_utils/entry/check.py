@@ -28,6 +28,7 @@ from ..observe.nics import ancestors_connection_address, observe_netdevs
 from ..observe.provenance import UNKNOWN, Origin, origins
 from ..plan.areas import AREAS, severity_of_change, severity_of_verdict
 from ..plan.plan import Plan, make_plan
+from ..rules.check_modes import is_off, switched_off
 from ..rules.comparisons import Inspection, inspection_of
 from ..spec.match import RailTarget
 from ..spec.model import Spec
@@ -78,7 +79,9 @@ def judged_node(live: Host, node: str, spec: Spec, management: Optional[str], no
     plan = make_plan(host, spec, None, management, now)
     facts = observe_facts(host, plan.identity, places_of(spec))
     seen = inspection_of(node, spec, plan.identity, facts)
-    return Judged(host, plan, facts, seen, judge_node(seen))
+    judged = judge_node(seen)
+    left = switched_off([item for _area, item in judged], spec["checks"])
+    return Judged(host, plan, facts, seen, [(area, item) for (area, _before), item in zip(judged, left)])
 
 
 def check_node(live: Host, node: str, spec: Spec, management: Optional[str] = None, now: Optional[float] = None) -> Dict[str, Any]:
@@ -86,6 +89,7 @@ def check_node(live: Host, node: str, spec: Spec, management: Optional[str] = No
     host, plan, facts, seen, found = judged_node(live, node, spec, management, now)
     verdicts = [item for _area, item in found]
     verdicts.extend(judge_plan(node, [area.name for area in AREAS], plan.changes, plan.problems, seen.targets))
+    verdicts = switched_off(verdicts, spec["checks"])
     rails = rail_views(seen)
     traffic = traffic_plan(host, spec, plan.identity, facts, rails, verdicts)
     stack = vendor_stack(spec, plan.identity)
@@ -124,6 +128,7 @@ def observe_drift(live: Host, node: str, spec: Spec, management: Optional[str] =
     carriers = observe_carriers(host)
     findings = of_plan(host, plan) + of_verdicts(verdicts, plan.changes, seen.targets)
     findings += of_carriers(host, spec, plan, carriers)
+    findings = [item for item in findings if not is_off("config." + item.area, item.what, spec["checks"])]
     return {
         "findings": [finding._asdict() for finding in findings],
         "judged": sorted({area.name for area in AREAS} | {area for area, item in verdicts if item.status != "skipped"}),

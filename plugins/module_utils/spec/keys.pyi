@@ -6,7 +6,7 @@ class Keys:
     _values: Dict[str, Any]
     @overload
     def __getitem__(self, key: Literal[
-        "artifact_pins", "cabling", "ddp_benchmark_environment", "expect", "host_tuning_sysctls",
+        "artifact_pins", "cabling", "checks", "ddp_benchmark_environment", "expect", "host_tuning_sysctls",
         "nccl_overrides", "nccl_tests_baseline", "nccl_tests_environment", "nccl_tests_min_busbw",
         "nic_firmware_config", "nic_firmware_images", "nic_firmware_versions", "out_of_service", "qos_custom",
         "rdma_stack_offline_package", "rdma_stack_pins", "roce_qos_buffers"]) -> Dict[str, Any]: ...
@@ -39,17 +39,18 @@ class Keys:
         "agent_textfile_directory", "ai_environment_conda_explicit", "ai_environment_conda_installer",
         "ai_environment_conda_installer_sha256", "ai_environment_index_url", "ai_environment_python",
         "ai_environment_requirements", "ai_environment_torch", "ai_environment_wheels", "aiacc_archive",
-        "aiacc_url", "artifact_mirror", "bootstrap_interface", "containers_image", "containers_shm_size",
-        "cuda_cudnn_version", "cuda_repository_fingerprint", "cuda_repository_key_url", "cuda_repository_url",
-        "cuda_version", "ddp_benchmark_user", "erdma_driver_version", "erdma_instance_type",
-        "erdma_repository_fingerprint", "erdma_repository_key_url", "erdma_repository_url", "gpu_driver_branch",
-        "gpu_driver_version", "job_user", "kernel_version", "mok_password_hash", "mpi_archive", "mpi_prefix",
-        "mpi_version", "nccl_archive", "nccl_tests_algorithm", "nccl_tests_archive", "nccl_tests_begin",
-        "nccl_tests_end", "nccl_tests_inspector", "nccl_tests_nfs", "nccl_tests_path", "nccl_tests_slurm_host",
-        "nccl_tests_user", "nccl_tests_version", "nccl_version", "nccl_wheel_index", "pci_tuning_isolated_cpus",
-        "rdma_stack_profile", "rdma_stack_repository_fingerprint", "rdma_stack_repository_key_url",
-        "rdma_stack_repository_url", "rdma_stack_version", "region", "region_worker", "ssh_mesh_user",
-        "upgrade_failure_domain", "upgrade_node_name"]) -> Optional[str]: ...
+        "aiacc_url", "artifact_mirror", "bootstrap_interface", "checks_release", "containers_image",
+        "containers_shm_size", "cuda_cudnn_version", "cuda_repository_fingerprint", "cuda_repository_key_url",
+        "cuda_repository_url", "cuda_version", "ddp_benchmark_user", "erdma_driver_version",
+        "erdma_instance_type", "erdma_repository_fingerprint", "erdma_repository_key_url",
+        "erdma_repository_url", "gpu_driver_branch", "gpu_driver_version", "job_user", "kernel_version",
+        "mok_password_hash", "mpi_archive", "mpi_prefix", "mpi_version", "nccl_archive", "nccl_tests_algorithm",
+        "nccl_tests_archive", "nccl_tests_begin", "nccl_tests_end", "nccl_tests_inspector", "nccl_tests_nfs",
+        "nccl_tests_path", "nccl_tests_slurm_host", "nccl_tests_user", "nccl_tests_version", "nccl_version",
+        "nccl_wheel_index", "pci_tuning_isolated_cpus", "rdma_stack_profile",
+        "rdma_stack_repository_fingerprint", "rdma_stack_repository_key_url", "rdma_stack_repository_url",
+        "rdma_stack_version", "region", "region_worker", "ssh_mesh_user", "upgrade_failure_domain",
+        "upgrade_node_name"]) -> Optional[str]: ...
     @overload
     def __getitem__(self, key: Literal[
         "accept_eol", "aiacc_install", "containers_toolkit_install", "cuda_hold", "ddp_benchmark_repeatable",
@@ -60,7 +61,7 @@ class Keys:
         "roce_qos_manage", "ssh_post_quantum", "validate_perftest"]) -> bool: ...
     @overload
     def __getitem__(self, key: Literal[
-        "drain_share"]) -> float: ...
+        "drain_share", "mass_hours", "mass_share"]) -> float: ...
     @overload
     def __getitem__(self, key: Literal[
         "agent_flaps", "confirm_timeout_s", "ddp_benchmark_batch", "ddp_benchmark_port", "ddp_benchmark_steps",

@@ -254,6 +254,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "cabling": {"cabling": {"rails": [RAIL], "neighbours": [NEIGHBOUR]}},
         "check": {**VERDICTS, "overview": {f"{label}?": str for label in LABELS}},
         "bundle": {"bundle": BUNDLE}, "agent": {"agent": AGENT},
+        "trial": {"trial": {"days": float, "failures": [{"check": CHECK, "subject": str, "began": float, "ended": maybe(float)}]}},
         "hold": {"hold": {"before": [HELD_CODE], "now": [HELD_CODE]}},
     },
     "rdma_drain": {"": {"drains": [DRAIN]}},

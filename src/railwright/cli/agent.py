@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``railwright agent``: what the agents of nodes report and remember, and who is drained by it (``agent_drain.py``)."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -9,6 +10,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model im
 from railwright.agent.decide import Decision, Limits, Node, decide
 from railwright.cli import console, one_line
 from railwright.cli.agent_drain import act, breaker, breaker_state
+from railwright.cli.agent_hold import HELP as HOLD_HELP
+from railwright.cli.agent_hold import fleet_codes, held_text, hold, hold_masses
+from railwright.cli.agent_trial import DEMOTE_HELP, PROMOTE_HELP, TRIAL_HELP, demote, promote, record_outages, trial
 from railwright.cli.check import Hosts, Sudo
 from railwright.cli.check import asked as asked_hosts
 from railwright.cli.options import Format, Inventory, Limit, OutputFormat, Yes, option, settings
@@ -54,6 +58,7 @@ Example:
   railwright agent ack 3fa90c1e --reason 'cable ordered'
 """
 
+LIMITS = ("drain_most", "drain_share", "drain_leaf_most", "mass_share", "mass_hours")
 ONLY_ANSIBLE = "our own ssh does not reach it, and agents are heard by that alone"
 
 Reset = Annotated[bool, typer.Option("--reset", help="Close the breaker: go by what is true now.")]
@@ -72,9 +77,9 @@ class Heard(NamedTuple):
 def status(inventory: Inventory, limit: Limit = None, form: OutputFormat = Format.TEXT) -> None:
     session = Session("agent", inventory, limit, form)
     judged = judged_with_agents(session)
-    tripped = str(breaker_state(session).get("tripped") or "")
     heard = hear(session, judged)
-    finish(session, heard, decided(heard, tripped))
+    record_outages(session, heard.nodes)
+    finish(session, heard, decided(heard, breaker_state(session)))
 
 
 def drain(inventory: Inventory, reset: Reset = False, yes: Yes = False, form: OutputFormat = Format.TEXT) -> None:
@@ -82,13 +87,17 @@ def drain(inventory: Inventory, reset: Reset = False, yes: Yes = False, form: Ou
     session = Session("agent", inventory, None, form)
     judged = judged_with_agents(session)
     with breaker(session) as kept:
+        if reset:
+            kept["tripped"] = ""
         heard = hear(session, judged)
-        found = decided(heard, "" if reset else str(kept.get("tripped") or ""))
+        record_outages(session, heard.nodes)
+        found = decided(heard, kept)
         kept["tripped"] = found.tripped
+        stopped = hold_masses(session, judged, kept, found.mass, heard.nodes)
         if found.drain or found.cured:
             many = f"Drain {console.count(len(found.drain), 'node')}, and give back {len(found.cured)} that the gate passes"
             console.agree(f"{many} ({', '.join([*found.drain, *found.cured])})?", yes=yes)
-        done = act(session, judged, found, {node.name: node for node in heard.nodes}, kept)
+        done = stopped + act(session, judged, found, {node.name: node for node in heard.nodes}, kept)
     finish(session, heard, found, done)
 
 
@@ -119,20 +128,22 @@ def hear(session: Session, judged: Judged) -> Heard:
     return Heard(judged, nodes, scanned.outcome)
 
 
-def decided(heard: Heard, tripped: str) -> Decision:
-    """Return who is to be drained and given back. ``tripped``: why the breaker is open, or ``""``."""
+def decided(heard: Heard, kept: Mapping[str, Any]) -> Decision:
+    """Return who is to be drained and given back. ``kept``: why the breaker is open, and what is held."""
     from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
 
     specs, groups = heard.judged.specs, heard.judged.inventory.groups
     leaves = {group: groups[group] & specs.keys() for group in site_value(specs.values(), "leaves")}
-    limits = Limits(*(site_value(specs.values(), field) for field in ("drain_most", "drain_share", "drain_leaf_most")))
-    return decide(heard.nodes, leaves, limits, tripped)
+    limits = Limits(*(site_value(specs.values(), field) for field in LIMITS))
+    held = (kept.get("hold") or {}).get("codes", ())
+    return decide(heard.nodes, leaves, limits, str(kept.get("tripped") or ""), held, fleet_codes(kept))
 
 
 def finish(session: Session, heard: Heard, found: Decision, done: list[str] | None = None) -> None:
     """Store and print what was decided, and end. ``done``: what came of it, a line each; None where nothing was to be done."""
-    sick = bool(found.drain or found.observed or found.held or found.tripped or found.leaves)
+    sick = bool(found.drain or found.observed or found.held or found.tripped or found.leaves or found.mass or found.waiting)
     document = {"drain": found.drain, "observed": found.observed, "held": found.held, "cured": found.cured, "leaves": found.leaves,
+                "mass": [item._asdict() for item in found.mass], "waiting": found.waiting, "hold": held_text(session),
                 "silent": found.silent, "unasked": found.unasked, "breaker": found.tripped, "done": done or []}  # fmt: skip
     agents = {node.name: node.said for node in heard.nodes}
     number = len(found.drain) + len(found.observed) + len(found.held)
@@ -143,7 +154,8 @@ def finish(session: Session, heard: Heard, found: Decision, done: list[str] | No
 
 def show(found: Decision, outcome: RunOutcome, session: Session, done: list[str] | None, nodes: dict[str, dict[str, Any]]) -> None:
     rows = [(word, "fail", name, text.removeprefix(WATCHED).strip()) for word, texts in (
-        ("would drain" if done is None else "drain", found.drain), ("observed", found.observed), ("leaf", found.leaves))
+        ("would drain" if done is None else "drain", found.drain), ("observed", found.observed), ("leaf", found.leaves),
+        ("waits", found.waiting))
         for name, text in texts.items()]  # fmt: skip
     rows += [(word, style, name, text) for word, style, names, text in (
         ("drained", "fail", found.held, "is still sick"), ("cured", "pass", found.cured, "nothing fails there any more"),
@@ -156,6 +168,11 @@ def show(found: Decision, outcome: RunOutcome, session: Session, done: list[str]
         failed_headings(outcome)
         for word, style, name, text in rows:
             console.say(console.styled(word, style), console.styled(name, "node"), text)
+    for item in found.mass:
+        console.say(console.styled("fleet", "fail"), f"{item.text}; nobody is drained for it")
+    if held := held_text(session):
+        console.say(console.styled("hold", "fail"), f"{held}: nobody is drained or given back until: "
+                    f"railwright agent hold -i {quoted(session.inventory)} --end")  # fmt: skip
     for line in done or ():
         console.say(line)
     if found.tripped:
@@ -197,4 +214,7 @@ def ack(finding: Finding, reason: Reason) -> None:
 
 
 ABOUT = "Agents of nodes: status, events, and draining by what they report."
-VERBS = {"status": (status, STATUS_HELP), "events": (events, EVENTS_HELP), "ack": (ack, ACK_HELP), "drain": (drain, DRAIN_HELP)}
+VERBS = {
+    "status": (status, STATUS_HELP), "events": (events, EVENTS_HELP), "ack": (ack, ACK_HELP), "drain": (drain, DRAIN_HELP),
+    "hold": (hold, HOLD_HELP), "trial": (trial, TRIAL_HELP), "promote": (promote, PROMOTE_HELP), "demote": (demote, DEMOTE_HELP),
+}

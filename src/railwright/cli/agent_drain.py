@@ -27,18 +27,19 @@ GATE_REST_S = 3600.0  # between two gates of one node
 
 def breaker_state(session: Session) -> dict[str, Any]:
     """Return what is kept between two drains of this inventory: ``tripped``, and when each node's gate ran."""
-    file = breaker_file(session)
+    file = state_file(session)
     return (json_object(file.read_text("utf-8")) or {}) if file.exists() else {}
 
 
-def breaker_file(session: Session) -> Path:
-    return directory("agent") / f"{site_name(session.inventory)}.json"
+def state_file(session: Session, kind: str = "") -> Path:
+    """``kind``: '' of the breaker and the holds, trial, outages."""
+    return directory("agent") / f"{site_name(session.inventory)}{kind and '-' + kind}.json"
 
 
 @contextmanager
 def breaker(session: Session) -> Iterator[dict[str, Any]]:
     """Yield the state to change, and store it after. One drain of an inventory at a time."""
-    file = breaker_file(session)
+    file = state_file(session)
     make_directories(file.parent, 0o700)
     with os.fdopen(open_own(str(file.with_suffix(".lock")), os.O_RDWR), "w") as lock:
         try:

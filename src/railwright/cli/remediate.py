@@ -67,7 +67,7 @@ def _agree(session: Session, asked: Asked) -> None:
     fixes = {}
     for name, host in found.hosts.items():
         consent = specs[name].consent if asked.consent is None else asked.consent
-        chosen = choose_fixes(host.drift or {}, Scope(asked.areas, asked.severity, consent), {}, {})
+        chosen = choose_fixes(host.drift or {}, Scope(asked.areas, asked.severity, consent, specs[name]["checks"]), {}, {})
         fixes[name] = [row for row in chosen["tried"] if row["key"] in chosen["fix"]]
     many = sum(map(bool, fixes.values()))
     if many:

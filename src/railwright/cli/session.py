@@ -133,7 +133,7 @@ class Session:
     def part(self, names: list[str]) -> Session:
         """The same run on some of its nodes."""
         other = copy.copy(self)
-        other.judged = other.in_force = _some(self.judge(), names)
+        other.judged = other.in_force = some_of(self.judge(), names)
         other.only, other.nodes = names, names
         return other
 
@@ -158,7 +158,7 @@ class Session:
         if self.nodes is None:
             self._extra = dict(judged.inventory.options)
         self._outdone(extra_vars or {})
-        judged = judged if self.only is None else _some(judged, self.only)
+        judged = judged if self.only is None else some_of(judged, self.only)
         self.in_force, self.judged, self.nodes = judged, judged if plain else self.judged, list(judged.inventory.hosts)
         self.out_of_service = {name: str(spec["out_of_service"]["reason"]) for name, spec in judged.specs.items() if spec["out_of_service"]}
         for name, why in self.out_of_service.items():
@@ -211,7 +211,7 @@ class Session:
         )  # fmt: skip
 
 
-def _some(judged: Judged, names: Sequence[str]) -> Judged:
+def some_of(judged: Judged, names: Sequence[str]) -> Judged:
     inventory = replace(judged.inventory, hosts={name: judged.inventory.hosts[name] for name in names})
     return judged._replace(inventory=inventory, specs={name: judged.specs[name] for name in names})
 

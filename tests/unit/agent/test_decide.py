@@ -16,8 +16,10 @@ LEAVES = {f"leaf{number}": set(NAMES[number * 32 : number * 32 + 32]) for number
 
 def said(word: str = "ok", *, age: float = 10.0, downs: tuple[float, ...] = ()) -> dict[str, Any]:
     check = {"shared": "port.flaps", "refuse": "gpu.xid"}.get(word)
-    return {"mode": "drain", "word": word, "age": age, "reason": "" if word == "ok" else f"gpu.xid GPU: {word}",
-            "findings": [{"check": check, "status": "fail", "known": None}] if check else [],
+    row = {"check": check, "subject": "GPU", "text": word, "status": "fail", "known": None, "mode": "enforce", "fresh": False,
+           "ago": 7200.0}  # fmt: skip
+    return {"mode": "drain", "word": word, "age": age, "reason": "" if word == "ok" else f"{check} GPU: {word}",
+            "findings": [row] if check else [], "held": [], "model": "NVIDIA H200", "observed": "", "versions": [],
             "downs": [{"part": "p", "name": "mlx5_0", "ago": ago} for ago in downs]}  # fmt: skip
 
 
