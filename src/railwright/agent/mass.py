@@ -5,6 +5,7 @@ Two groups of nodes are looked at: all of one model, and of those the ones with 
 second recognises a check that an upgrade made wrong while the upgrade has reached only a part of the fleet.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -67,33 +68,35 @@ def _waits(row: Mapping[str, Any], said: Said, others: Collection[Said], window_
 
 def masses(answers: Collection[Said], share: float, window_s: float) -> list[Mass]:
     """Return the checks that fail on more than ``share`` of a group within the window; of one check and model the one with a version."""
+    totals: Counter[tuple[str, str]] = Counter()
+    firing: dict[tuple[str, str, str], list[bool]] = {}  # model, version or '', code -> of each node whether it is enforced
+    for said in answers:
+        bad = failing(said)
+        for since, began in _openings(said):
+            totals[said["model"], since] += 1
+            for code, enforced in _begun(bad, began, window_s).items():
+                firing.setdefault((said["model"], since, code), []).append(enforced)
     found: dict[tuple[str, str], Mass] = {}
-    for model, since, members in _groups(answers):
-        for code in sorted({row["check"] for said in members for row in failing(said)}):
-            rows = [(said, row) for said in members for row in failing(said)
-                    if row["check"] == code and _recent(said, row, since, window_s)]
-            firing = len({id(said) for said, _row in rows})
-            if firing >= LEAST and firing > share * len(members):
-                acts = any(row["mode"] == ENFORCE for _said, row in rows)
-                found[code, model] = Mass(code, model, firing, len(members), since, acts)
+    for (model, since, code), nodes in sorted(firing.items()):
+        if len(nodes) >= LEAST and len(nodes) > share * totals[model, since]:
+            found[code, model] = Mass(code, model, len(nodes), totals[model, since], since, any(nodes))
     return list(found.values())
 
 
-def _groups(answers: Collection[Said]) -> Iterator[tuple[str, str, list[Said]]]:
-    """Yield (model, version or '', answers): each model, then each version that came to some of its nodes."""
-    for model in sorted({said["model"] for said in answers}):
-        alike = [said for said in answers if said["model"] == model]
-        yield model, "", alike
-        for name, value in sorted({(row["name"], row["value"]) for said in alike for row in said["versions"] if row["ago"] is not None}):
-            yield model, f"{name} {value}", [said for said in alike if _value(said, name) == value]
+def _openings(said: Said) -> Iterator[tuple[str, float | None]]:
+    """Yield each group of a node, and how long ago its window opened: '' with None for the window that ends now."""
+    yield "", None
+    for row in said["versions"]:
+        yield f"{row['name']} {row['value']}", row["ago"] if row["ago"] is not None else float("inf")
 
 
-def _recent(said: Said, row: Mapping[str, Any], since: str, window_s: float) -> bool:
-    """Return whether a finding began within the window: the last one, or the one that the node's upgrade to ``since`` opened."""
-    if not since:
-        return bool(row["ago"] <= window_s)
-    ago = next((item["ago"] for item in said["versions"] if f"{item['name']} {item['value']}" == since), None)
-    return ago is not None and 0 <= ago - row["ago"] <= window_s
+def _begun(bad: Collection[Mapping[str, Any]], opened: float | None, window_s: float) -> dict[str, bool]:
+    """Return the checks of which a finding began within the window, each with whether it is enforced."""
+    found: dict[str, bool] = {}
+    for row in bad:
+        if row["ago"] <= window_s if opened is None else 0 <= opened - row["ago"] <= window_s:
+            found[row["check"]] = found.get(row["check"], False) or row["mode"] == ENFORCE
+    return found
 
 
 def _value(said: Said, name: str) -> str:
