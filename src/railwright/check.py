@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import inspection
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.secrets import fit_to_leave, known_variable
 from ansible_collections.railwright.rdma.plugins.plugin_utils.answers.gate import NAMESPACE, passed
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import NAMES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_code import needed_files
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import COMMANDS
 from railwright import __version__
 from railwright.events import HostOutcome
 from railwright.exitcodes import InputError

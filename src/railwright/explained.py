@@ -10,10 +10,10 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.health import BY_CHECK
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import BY_NAME as AREAS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import MINOR
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE, COMMANDS, SECTIONS, Check
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import PLUGIN_VARIABLES, VARIABLES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, Key
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import BY_CODE, COMMANDS, SECTIONS, Check
 from railwright.exitcodes import InputError
 
 KINDS = ("host", "gpudirect", "speed", "affinity", "profile")

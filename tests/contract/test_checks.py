@@ -21,9 +21,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts impo
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
 from ansible_collections.railwright.rdma.plugins.module_utils.types import as_dicts
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import AGAINST, BY_CODE, FAMILIES, SECTIONS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec as wish
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import KEYS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import AGAINST, BY_CODE, FAMILIES, SECTIONS
 from profile_trees import Tree
 from railwright.drift import verdicts_as_prometheus
 

@@ -11,7 +11,7 @@ import pytest
 import repo
 import seed_pages
 from ansible_collections.railwright.rdma.plugins.module_utils.plan.areas import AREAS
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import BY_CODE
 from page_links import dead_links, linked, place
 
 IN_BOTH = re.compile(r"docs/(zh/)?(start|troubleshooting|tasks/[^/]+)\.md")  # what a reader of Chinese has; all others are in English alone

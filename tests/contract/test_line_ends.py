@@ -25,7 +25,6 @@ TEXT_MODE = {
     "src/railwright/ansible_env.py": "ansible.cfg, as Ansible reads it",
     "src/railwright/cli/bench.py": "compared with the head that we write",
     "src/railwright/cli/main.py": "the null device",
-    "src/railwright/cli/agent_drain.py": "JSON of our own",
     "src/railwright/drift.py": "JSON of our own",
     "src/railwright/init/__init__.py": "our template",
     "src/railwright/inventory_yaml.py": "YAML and Ansible's INI end a line at CR",

@@ -36,8 +36,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity i
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.kernel_log import JOURNAL, read_log
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.ranks import xids
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.comparisons import inspection_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_modes import NODE_CODES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.check_modes import NODE_CODES
 from profile_trees import Tree, spec_of
 from railwright.agent.decide import Limits, Node, decide
 

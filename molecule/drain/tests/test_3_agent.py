@@ -27,6 +27,15 @@ FINDING = {"id": "3fa90c1e", "key": "gpu.xid|GPU 0000:27:00.0", "check": "gpu.xi
            "status": "fail", "text": "H100: Xid 79, GPU has fallen off the bus", "first": 1.8e9, "cured": None, "known": None,
            "seen": {"t": 1.8e9, "up": 10.0, "boot": "an earlier one"}}  # fmt: skip
 SECONDS = 600
+TRUSTED = {"rdma_checks_release": "0.1.0"}  # by which gpu.xid, seen on an H200, refuses jobs and drains
+PROLOG = f"""#!/bin/sh
+exec {HOOK} prolog
+"""
+WEEK_AGO = f"""
+import json, time, zlib
+text = json.dumps({{"kind": "boot", "t": time.time() - 8 * 86400, "up": 1.0, "boot": "an earlier one"}})
+open("{MEMORY}/000000.log", "w").write("%08x %s\\n" % (zlib.crc32(text.encode()), text))
+"""
 
 
 class Site:
@@ -38,7 +47,7 @@ class Site:
         self.set("observe")
 
     def set(self, mode: str, **more: Any) -> None:
-        values = {"agent_mode": mode, "rdma_drain_gate": "none", **more}
+        values = {"agent_mode": mode, "rdma_drain_gate": "none", **TRUSTED, **more}
         self.more.write_text(json.dumps({"all": {"vars": values}}))
 
     def verb(self, *words: str) -> tuple[int, dict[str, Any]]:
@@ -61,13 +70,21 @@ class Site:
     def line(self, node: str) -> str:
         return self.slurm.on(node, "cat", f"{STATUS}/status", check=False).stdout
 
-    def remember(self, node: str) -> None:
+    def plain(self, *words: str) -> str:
+        """Run a verb that has no JSON form, and return what it printed."""
+        argv = [str(Path(sys.executable).with_name("railwright")), *words, "-i", str(self.slurm.cluster.inventory), "-i", str(self.more)]
+        ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=SECONDS, stdin=subprocess.DEVNULL,
+                               env={**os.environ, "XDG_STATE_HOME": str(self.state)})  # fmt: skip
+        assert ended.returncode == 0, ended.stderr[-3000:]
+        return ended.stdout
+
+    def remember(self, node: str, word: str = "refuse") -> None:
         """The finding, as a state that an agent left."""
         state = json.loads(self.slurm.on(node, "cat", f"{MEMORY}/state.json").stdout)
         state["findings"][FINDING["id"]] = FINDING
         self.slurm.cluster.container(node).run("tee", f"{MEMORY}/state.json", stdin=json.dumps(state))
         self.slurm.on(node, "systemctl", "start", "railwright-agent")  # a look, rather than wait for the timer's
-        assert self.line(node).startswith("refuse "), self.line(node)
+        assert self.line(node).startswith(word + " "), self.line(node)
 
     def forget(self, node: str) -> None:
         self.slurm.on(node, "python3", PROGRAM, "ack", FINDING["id"], "GPU was seated again")
@@ -129,7 +146,7 @@ def test_a_sick_node_is_drained_and_given_back_after_its_gate(site: Site, slurm:
 
 def test_a_gate_that_passes_gives_the_node_back(site: Site, slurm: Slurm) -> None:
     """A real apply, and a real validate as the gate; without rails, since a container has no RDMA device to measure."""
-    values = {"agent_mode": "drain", "rdma_drain_gate": "validate", "rdma_consent": ["restart", "link"]}
+    values = {**TRUSTED, "agent_mode": "drain", "rdma_drain_gate": "validate", "rdma_consent": ["restart", "link"]}
     site.more.write_text(json.dumps({"all": {"vars": values, "hosts": {"node2": {"rdma_rails": []}}}}))
     code, document = site.verb("apply", "--limit", "node2")
     assert code == 0, document
@@ -167,7 +184,7 @@ def test_an_operators_drain_stays_the_operators(site: Site, slurm: Slurm) -> Non
 
 
 def test_out_of_service_counts_for_nobody(site: Site, slurm: Slurm) -> None:
-    site.more.write_text(json.dumps({"all": {"vars": {"agent_mode": "drain"}, "hosts": {
+    site.more.write_text(json.dumps({"all": {"vars": {**TRUSTED, "agent_mode": "drain"}, "hosts": {
         "node2": {"rdma_out_of_service": {"reason": "GPU 3 returned", "ticket": "RMA-4711"}}}}}))
     site.verb("agent", "drain")
     assert slurm.reason("node2") == "railwright watch: out of service: GPU 3 returned, ticket RMA-4711"
@@ -202,3 +219,65 @@ def test_events_are_told_by_the_node(site: Site, slurm: Slurm) -> None:
     text = slurm.on("node1", "python3", PROGRAM, "events").stdout
     assert "ACK  3fa90c1e gpu.xid GPU 0000:27:00.0" in text
     assert "GPU was seated again" in text
+
+
+@pytest.fixture
+def with_prolog(slurm: Slurm) -> Iterator[Slurm]:
+    """Slurm asks each node's agent before a job, by the script of docs/agent.md."""
+    everywhere = ("controller", *NODES)
+    before = slurm.on("controller", "cat", "/etc/slurm/slurm.conf").stdout
+    for node in everywhere:
+        slurm.cluster.container(node).run("tee", "/etc/slurm/prolog", stdin=PROLOG)
+        slurm.on(node, "chmod", "755", "/etc/slurm/prolog")
+        slurm.cluster.container(node).run("tee", "/etc/slurm/slurm.conf", stdin=f"{before}\nProlog=/etc/slurm/prolog\nPrologFlags=Alloc\n")
+    slurm.say("scontrol", "reconfigure")
+    yield slurm
+    for node in everywhere:
+        slurm.cluster.container(node).run("tee", "/etc/slurm/slurm.conf", stdin=before)
+    slurm.say("scontrol", "reconfigure")
+
+
+def completes(slurm: Slurm) -> None:
+    job = slurm.submit("node1", "true")
+    slurm.until(lambda: slurm.job(job)["JobState"] == "COMPLETED", f"job {job} completes: {slurm.job(job)}")
+
+
+def is_refused(slurm: Slurm) -> None:
+    job = slurm.submit("node1", "true")
+    slurm.until(lambda: "DRAIN" in slurm.state("node1"), f"the prolog refuses job {job}")
+    slurm.say("scancel", job)
+    slurm.until(lambda: not slurm.say("squeue", "--noheader"), "the queue is empty")
+    slurm.say("scontrol", "update", "nodename=node1", "state=resume")
+    slurm.until(lambda: slurm.state("node1") == "IDLE", "node1 is idle")
+
+
+def test_a_check_earns_the_right_to_refuse_and_a_hold_takes_it_at_once(site: Site, with_prolog: Slurm) -> None:
+    slurm, metrics = with_prolog, "/var/lib/node-exporter"
+    for node in NODES:
+        slurm.on(node, "mkdir", "-p", metrics)
+        slurm.on(node, "python3", "-c", WEEK_AGO)
+    site.set("drain", rdma_checks_release=None, agent_textfile_directory=metrics)
+    site.role()
+    site.remember("node1", word="ok")
+    completes(slurm)
+    assert list(site.verb("agent", "status")[1]["agent"]["observed"]) == ["node1"]
+    assert 'mode="observe"' in slurm.on("node1", "cat", f"{metrics}/railwright-agent.prom").stdout
+    tickets = site.more.with_name("tickets.csv")
+    tickets.write_text(f"node,time,reason\nnode1,{time.strftime('%Y-%m-%dT%H:%M:%S+00:00', time.gmtime())},GPU replaced\n")
+    print(site.plain("agent", "trial", "--for", "30d", "--tickets", str(tickets)))
+    print(site.plain("agent", "promote", "gpu.xid"))
+    site.role()
+    slurm.on("node1", "systemctl", "start", "railwright-agent")
+    assert site.line("node1").startswith("refuse ")
+    is_refused(slurm)
+    began = time.monotonic()
+    assert site.verb("agent", "hold", "--reason", "case 4711")[0] == 0
+    assert time.monotonic() - began < 60
+    completes(slurm)
+    assert site.verb("agent", "drain")[1]["agent"]["drain"] == {}
+    assert site.verb("agent", "hold", "--end")[0] == 0
+    is_refused(slurm)
+    slurm.on("node1", "touch", "/etc/railwright/hold")  # by any means, while no controller runs
+    completes(slurm)
+    slurm.on("node1", "rm", "/etc/railwright/hold")
+    site.forget("node1")

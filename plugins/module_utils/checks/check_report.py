@@ -26,7 +26,7 @@ def document(
     nodes: Mapping[str, Mapping[str, Any]], verdicts: Iterable[Mapping[str, Any]], commands: Mapping[str, str]
 ) -> Dict[str, Any]:
     """``nodes``: by name its ``status``, ``message`` and ``overview``. ``verdicts`` of all of them, in their JSON form. ``commands``: of
-    the controller's table of checks (plugin_utils/check_table.py)."""
+    the controller's table of checks (plugin_utils/tables/checks.py)."""
     ordered = sorted(verdicts, key=lambda item: (status_rank(item), str(item.get("node")), str(item.get("check"))))
     statuses = [str(node["status"]) for node in nodes.values()]
     number = counts(ordered)

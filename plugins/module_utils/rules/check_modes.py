@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The mode of a check on a node: off (not judged), observe (shown, nothing acts by it), enforce (it may refuse jobs and drain). Pure.
 
-The controller resolves the modes of a host (plugin_utils/check_modes.py) and ``apply`` leaves them with the agent. A code that the node's
-list of enforced codes does not have is observed: a new check acts on nothing until somebody says so.
+The controller resolves the modes of a host (plugin_utils/tables/check_modes.py) and ``apply`` leaves them with the agent. A code that the
+node's list of enforced codes does not have is observed: a new check acts on nothing until somebody says so.
 """
 
 import re

@@ -10,8 +10,8 @@ from typing import Any
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.check_modes import MODES, OFF
 
-from ..check_modes import CONFIG, observed
-from ..check_table import BY_CODE
+from ..tables.check_modes import CONFIG, observed
+from ..tables.checks import BY_CODE
 from .findings import Findings, did_you_mean
 
 CHECKS = "rdma_checks"

@@ -13,8 +13,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue import a
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import DEFAULT_QOS, NONE, site_profile
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Finding, Spec
 
-from ..check_modes import derived_modes
 from ..nccl_catalogue.profiles import DEFAULT_NCCL, derived, wanted_nccl
+from ..tables.check_modes import derived_modes
 from . import check_drivers, check_erdma, check_fabric, check_jobs, check_qos
 from .check_entries import ENTRY_CHECKS, WHOLE_CHECKS
 from .check_nccl_env import check_nccl_env

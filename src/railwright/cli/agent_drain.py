@@ -27,8 +27,12 @@ GATE_REST_S = 3600.0  # between two gates of one node
 
 def breaker_state(session: Session) -> dict[str, Any]:
     """Return what is kept between two drains of this inventory: ``tripped``, and when each node's gate ran."""
-    file = state_file(session)
-    return (json_object(file.read_text("utf-8")) or {}) if file.exists() else {}
+    return kept_object(state_file(session)) or {}
+
+
+def kept_object(file: Path) -> dict[str, Any] | None:
+    """Return the object of a state file; None where there is no such file, or it is damaged."""
+    return json_object(file.read_bytes().decode("utf-8", "replace")) if file.exists() else None
 
 
 def state_file(session: Session, kind: str = "") -> Path:

@@ -59,9 +59,9 @@ def hold(inventory: Inventory, codes: Codes = None, reason: Reason = None, end: 
 
 def checked(codes: list[str]) -> None:
     """Raises InputError for a code that no check has."""
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE
     from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.findings import did_you_mean
     from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.mode_entries import is_code
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import BY_CODE
 
     for code in codes:
         if not is_code(code):

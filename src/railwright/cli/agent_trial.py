@@ -11,12 +11,11 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from ansible_collections.railwright.rdma.plugins.module_utils.formats.outside import json_object
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from railwright.agent.decide import Node
 from railwright.agent.trial import DAY, PERSON, SLURM, Failure, Outage, Trial, as_document, by_of, judge, tickets
 from railwright.cli import console
-from railwright.cli.agent_drain import state_file
+from railwright.cli.agent_drain import kept_object, state_file
 from railwright.cli.agent_hold import checked
 from railwright.cli.options import Format, Inventory, OutputFormat, option
 from railwright.cli.session import Judged, Session, concluded
@@ -65,7 +64,7 @@ By = Annotated[str | None, option("--by", metavar="NAME", help="Who answers for 
 
 
 def trial(inventory: Inventory, span: Span = "30d", file: Tickets = None, form: OutputFormat = Format.TEXT) -> None:
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.check_modes import NODE_CODES
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.check_modes import NODE_CODES
     from railwright.cli.agent import hear, judged_with_agents
     from railwright.scan.questions import Question, module_step
 
@@ -136,7 +135,7 @@ def proof(session: Session, code: str) -> str:
     """Return what the last trial says for a check. Raises InputError where that is not enough."""
     instead = "; allowed: railwright agent trial first, or --reason TEXT --by NAME"
     file = state_file(session, "trial")
-    document = json_object(file.read_text(encoding="utf-8")) if file.exists() else None
+    document = kept_object(file)
     if document is None or time.time() - float(document["at"]) > FRESH_S:
         raise InputError(f"{code}: there is no trial of the last seven days{instead}")
     row = next((row for row in document["checks"] if row["check"] == code), None)
@@ -151,7 +150,7 @@ def write_entry(session: Session, code: str, entry: Any) -> None:
     """Write one entry of rdma_checks. Raises InputError where the inventory keeps them elsewhere."""
     judged = session.judge()
     file = file_of(session)
-    text = file.read_text(encoding="utf-8") if file.exists() else ""
+    text = file.read_bytes().decode("utf-8") if file.exists() else ""
     if text and not text.startswith(HEAD):
         raise InputError(f"{file}: was not written by railwright; allowed: add {code} to rdma_checks yourself")
     entries = (yaml.safe_load(text) or {}).get("rdma_checks", {}) if text else {}
@@ -175,7 +174,7 @@ def file_of(session: Session) -> Path:
 def record_outages(session: Session, nodes: Iterable[Node]) -> None:
     """Keep which nodes others closed since the last run. Those that were closed before the first run have no time, and do not count."""
     file = state_file(session, "outages")
-    before = json_object(file.read_text(encoding="utf-8")) if file.exists() else None
+    before = kept_object(file)
     closed = {node.name: str((node.drain or {}).get("reason") or "") for node in nodes if node.closed and not node.ours}
     asked = {node.name for node in nodes if node.drain is not None}
     kept = before or {"closed": {}, "outages": []}
@@ -189,5 +188,5 @@ def record_outages(session: Session, nodes: Iterable[Node]) -> None:
 
 def known_outages(session: Session) -> list[Outage]:
     file = state_file(session, "outages")
-    kept = (json_object(file.read_text(encoding="utf-8")) if file.exists() else None) or {}
+    kept = kept_object(file) or {}
     return [Outage(str(name), float(at), SLURM if by == SLURM else PERSON, str(reason)) for name, at, by, reason in kept.get("outages", ())]

@@ -80,7 +80,7 @@ def command(
 def report(outcomes: dict[str, HostOutcome], verdicts: list[dict[str, Any]]) -> dict[str, Any]:
     """The document that `check` prints in any form, with its exit code."""
     from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import document
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import COMMANDS
 
     nodes = {name: {part: node_document(host)[part] for part in ("status", "message")} | {"overview": host.overview or {}}
              for name, host in outcomes.items()}

@@ -81,10 +81,10 @@ def of_explain(incomplete: str) -> list[str]:
     """What explain's first word may be: keys, checks, NCCL's profiles and variables, and its own words."""
 
     def words() -> list[str]:
-        from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE
         from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES
         from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import VARIABLES
         from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME
+        from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import BY_CODE
 
         own = ("host", "gpudirect", "speed", "path", "affinity", "profile")
         return [*own, *BY_NAME, *BY_CODE, *VARIABLES, *(profile.name for profile in NCCL_PROFILES)]

@@ -85,7 +85,7 @@ def command(
 
 def known_families(names: list[str]) -> frozenset[str]:
     """Raises InputError for what no check's code begins with."""
-    from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE
+    from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import BY_CODE
 
     allowed = sorted({code.partition(".")[0] for code in BY_CODE})
     if (unknown := next((name for name in names if name not in allowed), None)) is not None:

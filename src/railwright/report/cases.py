@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import next_command
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import grouped
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import COMMANDS
 from railwright.isolate.model import QUIET
 from railwright.report import burn_in
 from railwright.report import isolate as search

@@ -141,7 +141,7 @@ def test_versions_that_are_only_fewer_are_no_upgrade() -> None:
     """An HCA that is gone takes its firmware's version with it."""
     first = upgrades.renewed({}, upgrades.versions(FACTS, "0.1.0"), Moment(1.0, 1.0, "b"))
     assert upgrades.last_upgrade(first, Moment(2.0, 2.0, "b"), 3600.0) is None, "the first look knows no version before"
-    gone = dict(FACTS, hcas=FACTS["hcas"][:1])  # type: ignore[index]
+    gone = dict(FACTS, hcas=[{"fw_ver": "28.41.1000"}])
     fewer = upgrades.renewed(first, upgrades.versions(gone, "0.1.0"), Moment(2.0, 2.0, "b"))
     assert upgrades.last_upgrade(fewer, Moment(3.0, 3.0, "b"), 3600.0) is None
     newer = upgrades.renewed(fewer, upgrades.versions(dict(gone, gpu_driver={"version": "595.45"}), "0.1.0"), Moment(3.0, 3.0, "b"))

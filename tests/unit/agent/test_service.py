@@ -21,8 +21,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.agent.main import 
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.counters import BY_NAME
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.kernel_log import functions_of
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_modes import NODE_CODES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.check_modes import NODE_CODES
 from health_faults import FAULTS, Fault, log
 from profile_trees import Tree
 

@@ -12,10 +12,10 @@ import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.history import DAY, Moment
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.trial import failures
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_modes import NODE_CODES, default_mode, derived_modes
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import Scope, choose_fixes
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.validate import build_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.check_modes import NODE_CODES, default_mode, derived_modes
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import BY_CODE
 from railwright.agent.decide import Node
 from railwright.agent.trial import AFTER_S, HOUR, PERSON, SLURM, TICKET, Failure, Outage, as_document, by_of, judge, tickets
 from railwright.cli import agent_trial

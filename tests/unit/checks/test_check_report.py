@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_report import COLUMNS, LINES, document, next_command, node_lines
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE, COMMANDS, OTHERS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import BY_CODE, COMMANDS, OTHERS
 from railwright.exitcodes import ExitCode
 
 

@@ -14,8 +14,8 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.check_repor
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import NEEDS_WISH
 from ansible_collections.railwright.rdma.plugins.module_utils.entry.alone import answer
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import COMMANDS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec as wish
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import COMMANDS
 
 TREES = sorted(path.name for path in NODES.iterdir())
 # What each tree has wrong without anybody's wish.

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import BY_CODE
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, KEYS
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import BY_CODE
 from railwright.inventory_text import LONG
 from repo import ROOT
 from verb_said import said_by

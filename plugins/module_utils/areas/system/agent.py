@@ -141,18 +141,8 @@ WantedBy=timers.target
 """
 
 
-def hook_text(without: str, unjudged: str = "ok") -> str:
-    """A shell's own words only: no process is started, and no scheduler asked. ``without``: ok or refuse, where no agent says anything;
-    ``unjudged``: ok or refuse, where nothing failed and a needed answer is missing.
-
-    Sources: slurm.conf(5) (Prolog, Epilog, HealthCheckProgram); node-problem-detector, custom plugin: 0 OK, 1 NonOK, 2 Unknown, and a
-    message of 80 bytes.
-    """
-    return "#!/bin/sh\n" + HEADER + r"""# node-status prolog | epilog | health | npd: by the line that railwright-agent writes each minute.
-up=0 mode=none word=none reason='the agent has said nothing'
-[ -r /run/railwright/agent/status ] && read -r word up mode reason < /run/railwright/agent/status
-read -r now rest < /proc/uptime
-# Whether the hold file keeps this check from acting: it names the check, or no check at all.
+# Read as rules/check_modes.py reads it: codes hold themselves, anything else, and an empty file, holds all.
+HELD = r"""# Whether the hold file keeps this check from acting: it names the check, or no check at all.
 held() {
   [ -e /etc/railwright/hold ] || return 1
   codes=
@@ -167,7 +157,21 @@ held() {
   done < /etc/railwright/hold
   [ -z "$codes" ]
 }
-case $up in *[!0-9]*|'') up=0 ;; esac
+"""
+
+
+def hook_text(without: str, unjudged: str = "ok") -> str:
+    """A shell's own words only: no process is started, and no scheduler asked. ``without``: ok or refuse, where no agent says anything;
+    ``unjudged``: ok or refuse, where nothing failed and a needed answer is missing.
+
+    Sources: slurm.conf(5) (Prolog, Epilog, HealthCheckProgram); node-problem-detector, custom plugin: 0 OK, 1 NonOK, 2 Unknown, and a
+    message of 80 bytes.
+    """
+    return "#!/bin/sh\n" + HEADER + r"""# node-status prolog | epilog | health | npd: by the line that railwright-agent writes each minute.
+up=0 mode=none word=none reason='the agent has said nothing'
+[ -r /run/railwright/agent/status ] && read -r word up mode reason < /run/railwright/agent/status
+read -r now rest < /proc/uptime
+""" + HELD + r"""case $up in *[!0-9]*|'') up=0 ;; esac
 [ "$word" = none ] || [ $((${now%%.*} - up)) -le 300 ] || word=none reason='the agent is down'
 case $1 in
   npd)

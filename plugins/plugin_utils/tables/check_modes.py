@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.railwright.rdma.plugins.module_utils.rules.check_modes import ENFORCE, OBSERVE
 
-from .check_table import BY_CODE, CHANGED, RELEASED, SECTIONS
+from .checks import BY_CODE, CHANGED, RELEASED, SECTIONS
 
 NODE_SECTIONS = ("rails", "node", "alone", "health", "machine", "gpudirect", "gds")
 CONFIG = "config."  # of an area: what the inventory says itself, so its change is as old as the inventory

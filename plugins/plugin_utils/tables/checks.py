@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.health import BY_CHECK
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.needed import NEEDED
 
-from .tables.rows import read_table, rows
+from .rows import read_table, rows
 
 
 class Check(NamedTuple):
