@@ -49,8 +49,12 @@ def hold(inventory: Inventory, codes: Codes = None, reason: Reason = None, end: 
     judged = judged_with_agents(session)
     with breaker(session) as kept:
         change(kept, codes or [], reason or "", end=end)
+    # The files first, on all nodes: who was drained, and the model of a node, may take Ansible's time to learn.
+    why, everywhere = str(kept.get("hold", {}).get("why") or reason or ""), first_codes(kept)
+    left = put(session, judged, dict.fromkeys(judged.specs, everywhere), why)
     heard = hear(session, judged)
-    left = put(session, judged, wanted(kept, heard.nodes), str(kept.get("hold", {}).get("why") or reason or ""))
+    goal = wanted(kept, heard.nodes)
+    left += put(session, judged, {name: codes for name, codes in goal.items() if codes != everywhere and name not in left}, why)
     document = {"hold": kept.get("hold"), "fleet": kept.get("fleet", {}), "left": left,
                 "drained": [node.name for node in heard.nodes if node.ours and node.closed]}
     conclusion = concluded(heard.outcome, lambda _host: {}, lambda _nodes: {"held": len(heard.nodes) - len(left)})
@@ -91,6 +95,12 @@ def wanted(kept: Mapping[str, Any], nodes: list[Node]) -> dict[str, list[str]]:
     return found
 
 
+def first_codes(kept: Mapping[str, Any]) -> list[str]:
+    """Return the codes to hold on a node whose model is not known: those of every model."""
+    codes = {*kept.get("hold", {}).get("codes", ()), *kept.get("fleet", {})}
+    return [ALL] if ALL in codes else sorted(codes)
+
+
 def fleet_codes(kept: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the codes that failed on much of a model, by model."""
     found: dict[str, list[str]] = {}
@@ -117,6 +127,8 @@ def put(session: Session, judged: Judged, codes: Mapping[str, list[str]], why: s
     """Write the hold files over our own ssh, on many nodes at once. Return the nodes on which it is not as it should be."""
     from railwright.scan.questions import Question, module_step
 
+    if not codes:
+        return []
     answers: dict[str, dict[str, Any]] = {}
     plain = "".join(letter if letter.isprintable() else " " for letter in why)[:LENGTH]
     question = Question("rdma_check", TASK, lambda node, _spec: {"mode": "hold", "codes": codes.get(node, []), "why": plain}, module_step)
