@@ -13,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.types import MINOR
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.profiles import NCCL_PROFILES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.nccl_catalogue.variables import PLUGIN_VARIABLES, VARIABLES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.schema import BY_NAME, Key
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.check_modes import default_mode
 from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks import BY_CODE, COMMANDS, SECTIONS, Check
 from railwright.exitcodes import InputError
 
@@ -49,6 +50,7 @@ def check_document(name: str, row: Check) -> dict[str, Any]:
         "else": "warn" if health is not None and health.severity == MINOR else "fail, or warn where the note says so",
         "unknown": f"where it cannot be read or measured{': check then ends 4' if row.needed else ''}; skipped where nothing expects it",
         "note": _text(row.threshold),
+        "mode": f"{(default := default_mode(name, row.changed)).mode} once rdma_checks_release is {row.changed}: {default.why}",
         "expected_by": _text(row.source),
         "why": _text(row.why),
         "to_do": _text(health.todo) if health is not None else "",
