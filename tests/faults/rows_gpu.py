@@ -11,12 +11,10 @@ from pathlib import Path
 from tests.fixtures.node_accelerators import ADDRESSES, DOWN, MI300X, UNUSED, UP, accelerator, gpu_metrics
 
 from .edits import Edit, Fault, Healthy, nothing, put, remove, replace, together
-from .trees import GPUS, Opened
+from .trees import GPUS, RACK, ZERO, Opened
 
 STATUS, DETAILS = "cmd/nvidia-smi_nvlink_--status", "cmd/nvidia-smi_-q_-x"
 HOPPER, BLACKWELL, AMPERE = 26.562, 53.125, 25.0
-ZERO = "00000000-0000-0000-0000-000000000000"
-RACK = "8f2c6d5e-0b1a-4c3d-9e8f-7a6b5c4d3e2f"
 
 
 def nvlinks(*rates: Sequence[float]) -> Edit:

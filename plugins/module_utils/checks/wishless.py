@@ -116,8 +116,8 @@ def unlinked_ports(node: str, facts: Mapping[str, Any]) -> List[Verdict]:
     """One verdict for each port that should have a link, or whose link cannot be judged; a port that nobody uses gets none.
 
     Beside a GPU a port without a link fails where three quarters of four or more ports of its kind have one, and is ``unknown`` where fewer
-    have: only an inventory can tell four rails from eight. The second port of a card only warns then: many are used for something else, or
-    not at all. Away from GPUs a port warns where most of its kind have a link: storage ports may be spare.
+    have: only an inventory can tell four rails from eight. The second port of a card only warns then, and only where most of its kind have
+    a link: many are used for something else, or not at all. Away from GPUs a port warns where most of its kind have a link: storage ports may be spare.
     """
     ports = [(hca, port) for hca, port in ports_in(facts) if not is_virtual(hca)]
     away, near = distances(facts), near_classes(facts)
@@ -148,7 +148,7 @@ def _unlinked(node: str, hca: Mapping[str, Any], port: Mapping[str, Any], up: in
     if _unread(port):
         return [unreadable("port.state", where, "ACTIVE", "the state of the port")]
     first = kind_of(hca, port)[1:] == ("0", 1)
-    few = ("unknown" if first else "warn") if up else ""
+    few = ("unknown" if first else "warn" if 2 * up > many else "") if up else ""
     status = ("fail" if many >= PEERS and up >= SHARE * many else few) if beside else "warn" if up >= LIKE and 2 * up > many else ""
     text = "no link (%s, %s), and %d of %d ports of its kind have one%s" % (
         state or "state unknown", phys or "physical state unknown", up, many,

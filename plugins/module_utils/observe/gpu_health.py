@@ -63,7 +63,7 @@ _YES = {
     "retire_pending": ("retired_pages/pending_retirement", "retired_pages/pending_blacklist"),
     "sram_threshold": ("ecc_errors/aggregate/sram_threshold_exceeded",),
 }
-REASONS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown", "sw_power_cap")
+REASONS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown", "sw_power_cap", "gpu_idle")
 _REASON_PLACES = tuple((name, tuple(form % name for form in ("clocks_event_reasons/clocks_event_reason_%s",
                                                              "clocks_throttle_reasons/clocks_throttle_reason_%s"))) for name in REASONS)
 _NOTHING = ("", "N/A", "[N/A]", "Not Supported", "Requested functionality has been deprecated")
