@@ -17,10 +17,10 @@ STATUS, DETAILS = "cmd/nvidia-smi_nvlink_--status", "cmd/nvidia-smi_-q_-x"
 HOPPER, BLACKWELL, AMPERE = 26.562, 53.125, 25.0
 
 
-def nvlinks(*rates: Sequence[float]) -> Edit:
+def nvlinks(*rates: Sequence[float], count: int = 8) -> Edit:
     """The links of GPU 0, 1, … (the last for all that follow), 0: inactive."""
     text = ""
-    for number in range(len(GPUS)):
+    for number in range(count):
         text += f"GPU {number}: NVIDIA H200 (UUID: GPU-00000000-0000-4000-8000-{number:012x})\n"
         own = rates[min(number, len(rates) - 1)]
         text += "".join(f"\t Link {place}: {f'{rate:g} GB/s' if rate else '<inactive>'}\n" for place, rate in enumerate(own))

@@ -117,19 +117,21 @@ def unlinked_ports(node: str, facts: Mapping[str, Any]) -> List[Verdict]:
 
     Beside a GPU a port without a link fails where three quarters of four or more ports of its kind have one, and is ``unknown`` where fewer
     have: only an inventory can tell four rails from eight. The second port of a card only warns then, and only where most of its kind have
-    a link: many are used for something else, or not at all. Away from GPUs a port warns where most of its kind have a link: storage ports may be spare.
+    a link: many are used for something else, or not at all. Where no port is near any GPU, as in a virtual machine with a flat PCI tree,
+    all are taken for neighbours of GPUs. Away from GPUs a port warns where most of its kind have a link: storage ports may be spare.
     """
     ports = [(hca, port) for hca, port in ports_in(facts) if not is_virtual(hca)]
     away, near = distances(facts), near_classes(facts)
     if ports and not any(has_link(port) or _unread(port) for _hca, port in ports):
         text = "none of the %d RDMA ports has a link: unused, or cut off? An inventory says which" % len(ports)
         return [verdict("port.state", VerdictSubject(node, None, None, "RDMA ports"), "unknown", "ACTIVE", None, text)]
+    hidden = bool(rows(facts.get("gpus"))) and not any(path in near for path in away.values())
     found = []
     for members in grouped((_kind(hca, port, away), (hca, port)) for hca, port in ports).values():
         up = sum(has_link(port) for _hca, port in members)
         for hca, port in members:
             if not has_link(port):
-                beside = away.get((hca.get("name"), port.get("number"))) in near
+                beside = hidden or away.get((hca.get("name"), port.get("number"))) in near
                 found += _unlinked(node, hca, port, up, len(members), beside)
     return found
 
