@@ -120,8 +120,8 @@ HOST = (
     Fault("vm", "an NFS server that timed out", said("nfs: server storage1 not responding, timed out"), "node.nfs", "fail",
           "does not respond"),
     Fault("h100-ib", "a client that Lustre evicted", said(
-        "LustreError: 167-0: scratch-OST0003-osc-ffff: This client was evicted by scratch-OST0003; in progress operations using this service "
-        "will fail."), "node.lustre", "warn", "evicted"),
+        "LustreError: 167-0: scratch-OST0003-osc-ffff: This client was evicted by scratch-OST0003; in progress operations using this "
+        "service will fail."), "node.lustre", "warn", "evicted"),
     Fault("l40s-roce", "a clock that nothing sets", clock("no"), "node.clock", "warn", "not synchronised"),
     Fault("bond", "a clock that nothing sets", clock("no"), "node.clock", "warn", "not synchronised"),
     Fault("h100-ib", "the kernel's log may not be read", remove("dev/kmsg"), "node.kernel_log", "unknown", "kernel's log", 0),

@@ -34,7 +34,8 @@ FABRICS = ("erdma", "infiniband", "roce")
 def judge_without_wish(node: str, values: Mapping[str, Any], identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
     """``values``: of a Spec of defaults. The node's own fabrics, stack and MTUs take the place of an inventory's."""
     rails, others = targets_of(identity, facts)
-    fabrics = [name for name in FABRICS if rails.get(name)] or ["roce"]
+    dark = "erdma" if any(hca.get("driver") == "erdma" for hca in rows(facts.get("hcas"))) else "roce"  # of a node without any link
+    fabrics = [name for name in FABRICS if rails.get(name)] or [dark]
     every = [target for name in fabrics for target in rails.get(name, [])]
     found = [item for _area, item in judge_machine(seen_as(node, values, identity, facts, fabrics[0], every))
              if item.check not in OF_PEERS]
