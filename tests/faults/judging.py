@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
@@ -11,6 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.checks.area_verdic
 from ansible_collections.railwright.rdma.plugins.module_utils.entry import check
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
 from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import Spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.cluster.cluster import judge_cluster
 from railwright.cli.check import of_tree, report
 
 from .inventories import NOW
@@ -43,6 +46,25 @@ def by_inventory(root: Path, spec: Spec) -> Answers:
     for area, item in judged.verdicts:
         areas.setdefault(item.check, set()).add(area)
     return Answers(verdicts, {finding["key"]: finding["area"] for finding in drift["findings"]}, drift["unknown"], areas)
+
+
+def view(root: Path, spec: Spec) -> str:
+    """What the controller gets of a node, as JSON."""
+    return json.dumps(check.check_node(TreeHost(str(root)), "node", spec, None, NOW))
+
+
+def of_three(base: str, odd: str) -> Verdicts:
+    """Verdicts over three nodes: two of the base tree with GUIDs and addresses of their own, and an odd one."""
+    nodes = {f"node{number}": json.loads(own_identity(base, number)) for number in (2, 4)}
+    return [item._asdict() for item in judge_cluster({**nodes, "odd": json.loads(odd)}, ())]
+
+
+def own_identity(text: str, number: int) -> str:
+    own = number * 10 + 1  # the last part of each address, which is 11 in the trees
+    for before, after in ((r"b8ce:f603:", f"b8ce:f60{number}:"), (r"\.11\b", f".{own}"), (r":(00)?11\b", rf":\g<1>{own}"),
+                          (r"(:ffff:[0-9a-f]{4}:[0-9a-f]{2})0b\b", rf"\g<1>{own:02x}"), (r"(0216:3eff:fe11:2)2", rf"\g<1>{number + 4}")):
+        text = re.sub(before, after, text)
+    return text
 
 
 def drift_has(code: str, answers: Answers, before: Answers) -> bool:

@@ -143,6 +143,8 @@ ACCELERATORS = (
     Fault("mi300x8", "a fatal PCIe error", amd(3, "aer_dev_fatal", "DLP 1\nTOTAL_ERR_FATAL 1\n"), "pci.aer", "fail", "fatal"),
     Fault("mi300x8", "an xGMI link down on all", together(*(amd(number, "gpu_metrics", gpu_metrics(
         UNUSED, DOWN, *[UP] * 6)) for number in range(8))), "accelerator.xgmi", "warn", "6 of 7", 4),
+    Fault("mi300x8", "two xGMI links down on one", amd(5, "gpu_metrics", gpu_metrics(UNUSED, DOWN, DOWN, *[UP] * 5)), "accelerator.xgmi",
+          "warn", "5 of 7", 4),
     Fault("mi300x8", "a deferred error", amd(3, "ras/umc_err_count", "ue: 0\nce: 0\nde: 2\n"), "accelerator.ras", "warn", "umc 2", 4),
     Fault("mi300x8", "seven of eight on the bus", remove(f"{BUS}/{ADDRESSES[7]}"), "accelerator.judged", "unknown", "7 AMD MI300X"),
     Fault("h200-nvlink", "a Gaudi 3 beside it", other("0x1da3", "0x1060", "habanalabs"), "accelerator.judged", "unknown", "Intel Gaudi 3"),

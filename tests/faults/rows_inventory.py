@@ -262,12 +262,16 @@ CLOUDS = (
     Difference("erdma", "the loader does not know AIACC's plugin", nothing, "aiacc.plugin", "fail",
                "the loader does not know", {"nccl_profile": "erdma-aiacc", "aiacc_install": True,
                                     "artifact_pins": {"aiacc_nccl_plugin_rpm": "e" * 64}}),
+    Difference("erdma", "AIACC's plugin is not there", remove("usr/local/lib/libnccl-net.so"), "aiacc.plugin", "fail", "not on this node", {
+        "nccl_profile": "erdma-aiacc", "aiacc_install": True, "artifact_pins": {"aiacc_nccl_plugin_rpm": "e" * 64}}),
     Difference("soft-roce", "the firewall drops TCP", dropping(), "firewall.tcp", "fail", "TCP is stopped"),
     Difference("bond", "the firewall drops TCP", dropping(), "firewall.tcp", "fail", "TCP is stopped",
                {"firewall_peers": ["10.20.0.0/24"]}),
     Difference("soft-roce", "the firewall drops RoCE", dropping("udp"), "firewall.roce", "fail", "UDP port 4791 is stopped"),
     Difference("soft-roce", "the firewall drops all", dropping(), "firewall.roce", "fail", "UDP port 4791 is stopped"),
     Difference("h200-roce", "no plugin for AWS", put(LIBNCCL, elf("2.28.7", "13.0")), "nccl.plugin", "warn", "is in none of", {
+        "nccl_profile": "aws-efa"}),
+    Difference("b200-roce", "no plugin for AWS", put(LIBNCCL, elf("2.28.7", "13.0")), "nccl.plugin", "warn", "is in none of", {
         "nccl_profile": "aws-efa"}),
 )
 CLOUD_FAULTS = (

@@ -182,6 +182,7 @@ LINKS = (
     Fault("b200-roce", "a link in error recovery", port("mlx5_4", state="5: ACTIVE_DEFER", phys_state="6: LinkErrorRecovery"),
           "port.state", "fail", "LinkErrorRecovery", None, ("port.phys_state", "fail", "LinkErrorRecovery")),
     Fault("h100-ib", "a port in a test pattern", port("mlx5_2", phys_state="7: Phy Test"), "port.phys_state", "fail", "Phy Test"),
+    Fault("two-fabrics", "a RoCE port in a test pattern", port("mlx5_6", phys_state="7: Phy Test"), "port.phys_state", "fail", "Phy Test"),
     Fault("gb200-roce", "a rail without a link", port("mlx5_0", **DOWN), "port.state", "fail", "no link", None, "DOWN"),
     Fault("vm", "a rail without a link", port("mlx5_5", **DOWN), "port.state", "fail", "no link", None, "DOWN"),
     Fault("ipv6-only", "a rail without a link", port("mlx5_5", **DOWN), "port.state", "fail", "no link", None, "DOWN"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The table of faults: one edit of a healthy node, and what check, validate and drift must say of it; and healthy variants.
 
-To add rows: a file ``rows_TOPIC.py`` beside this one with FAULTS, and DIFFERENCES and HEALTHY where it has them (forms and edits: edits.py;
-base trees: trees.py; their inventories: inventories.py).
+To add rows: a file ``rows_TOPIC.py`` beside this one with FAULTS, DIFFERENCES (which need an inventory), CLUSTERS (which need other nodes)
+or HEALTHY. Forms and edits: edits.py; base trees: trees.py; their inventories: inventories.py.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,28 @@ from typing import Any
 import pytest
 
 from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.health import BY_CHECK
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.rows import read_table
 
 from . import passes
 from .edits import Difference, Fault, Healthy, nothing
 from .inventories import INVENTORIES, spec_of, spec_with
-from .judging import Answers, by_check, by_inventory, drift_has, lines, said
+from .judging import Answers, by_check, by_inventory, drift_has, lines, of_three, said, view
 from .trees import TREES
 
 FILES = [importlib.import_module(f"tests.faults.{path.stem}") for path in sorted(Path(__file__).parent.glob("rows_*.py"))]
-FAULTS: list[Fault] = [row for file in FILES for row in file.FAULTS]
+FAULTS: list[Fault] = [row for file in FILES for row in getattr(file, "FAULTS", ())]
 DIFFERENCES: list[Difference] = [row for file in FILES for row in getattr(file, "DIFFERENCES", ())]
+CLUSTERS: list[Difference] = [row for file in FILES for row in getattr(file, "CLUSTERS", ())]
 HEALTHY: list[Healthy] = [row for file in FILES for row in getattr(file, "HEALTHY", ())]
+MEASURED = ("alone", "between", "bench", "training")  # sections of the table of checks that a captured tree cannot answer
+WITHOUT_ROWS = {
+    "cluster.agreement": "skipped at worst",
+    "cluster.cabling": "the cable plan and its answers: tests/unit/cluster/test_cabling.py",
+    "cluster.node": "unknown at worst, for a node that gave no facts: tests/unit/checks/test_cluster.py",
+    "cluster.outlier": "figures of a measurement: tests/unit/cluster/test_outliers.py",
+    "gpudirect.traffic": "a measurement: tests/unit/areas/gpu/gpudirect/test_checks.py",
+    "port.growth": "the agent's, from its own history: tests/unit/agent/test_service.py",
+}
 ENDS = {"fail": 1, "unknown": 4}
 # Verdicts ``unknown`` that a healthy tree may have, each with its reason.
 UNKNOWN = {
@@ -41,6 +53,7 @@ class Nodes:
     def __init__(self, directory: Callable[[str], Path]) -> None:
         self.root = functools.cache(lambda name: passes.base_tree(directory(name), name))
         self.check: Callable[[str], dict[str, Any]] = functools.cache(lambda name: by_check(self.root(name)))
+        self.view: Callable[[str], str] = functools.cache(lambda name: view(self.root(name), spec_of(name)))
         self.inventory: Callable[[str], Answers] = functools.cache(lambda name: by_inventory(self.root(name), spec_of(name)))
 
 
@@ -97,6 +110,13 @@ def test_a_difference_from_the_inventory_is_found(row: Difference, nodes: Nodes,
     expect(by_inventory(edited(row), spec_with(row.tree, row.keys or {})), before, row.code, row.status, row.word)
 
 
+@pytest.mark.parametrize("row", CLUSTERS, ids=title)
+def test_a_node_that_differs_from_others_is_found(row: Difference, nodes: Nodes, edited: Callable[[Any], Path]) -> None:
+    base, odd = nodes.view(row.tree), view(edited(row), spec_of(row.tree))
+    assert lines(of_three(base, base), "fail", "warn") == []
+    assert said(of_three(base, odd), row.code, row.status, row.word), lines(of_three(base, odd), "fail", "warn", "unknown")
+
+
 @pytest.mark.parametrize("row", HEALTHY, ids=title)
 def test_a_healthy_variant_ends_0(row: Healthy, edited: Callable[[Any], Path]) -> None:
     found = by_check(edited(row))
@@ -125,6 +145,12 @@ def test_what_passes_on_a_base_tree_does_not_shrink(verb: str, nodes: Nodes) -> 
     assert passes.read()[verb] == found, "new codes pass: python -m tests.faults.passes"
 
 
+def test_every_code_that_can_fail_has_two_rows() -> None:
+    rows = Counter("config.<area>" if row.code.startswith("config.") else row.code for row in (*FAULTS, *DIFFERENCES, *CLUSTERS))
+    codes = {row["check"] for section, table in read_table("checks")["sections"].items() if section not in MEASURED for row in table}
+    assert {code for code in codes if rows[code] < 2} == set(WITHOUT_ROWS)
+
+
 def test_no_two_rows_have_one_title() -> None:
-    titles = [title(row) for row in (*FAULTS, *DIFFERENCES, *HEALTHY)]
+    titles = [title(row) for row in (*FAULTS, *DIFFERENCES, *CLUSTERS, *HEALTHY)]
     assert len(titles) == len(set(titles))

@@ -94,7 +94,7 @@ def _devices(node: str, facts: Mapping[str, Any]) -> List[Device]:
 def sleeping(facts: Mapping[str, Any]) -> FrozenSet[str]:
     """GPUs that report themselves idle, of the models of which no idle GPU keeps its link at full speed: boards lower their links alike."""
     health = (facts.get("health") or {}).get("gpu") or {}
-    idle = {row["pci"] for row in health.get("gpus") or [] if "gpu_idle" in (row.get("held_back") or [])}
+    idle = {row.get("pci") for row in health.get("gpus") or [] if row.get("idle") is True}
     rows = [(gpu.get("device_id"), gpu["pci"], ((gpu.get("link") or {}).get("links") or [{}])[0]) for gpu in facts.get("gpus") or []]
     awake = {model for model, pci, link in rows if pci in idle and link.get("speed_gts") is not None
              and link["speed_gts"] >= (link.get("best_speed_gts") or link["speed_gts"])}
