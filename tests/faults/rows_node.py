@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.fixtures.node_pci import config_space, resource
 from tests.fixtures.node_tree import kmsg
 
-from .edits import DOWN, Difference, Edit, Fault, Healthy, all_of, function, nothing, off_the_bus, port, put, remove, together
+from .edits import DOWN, Difference, Edit, Fault, Healthy, all_of, function, nothing, off_the_bus, port, put, remove, together, unbound
 from .rows_gpu import tag
 from .rows_health import hours, said
 from .rows_ports import EIGHT, gids, mtu, rate
@@ -16,6 +16,7 @@ from .trees import GPUS, LIMITS, NICS
 
 MODULE = (Path(__file__).parents[1] / "lib/ethtool_module.txt").read_text().partition("\n")[2]
 PS = "pid=,stat=,wchan:32=,comm="
+BOND = "sys/devices/pci0000:40/0000:40:01.0/0000:41:00.1/net/ens20f1np1"
 MCE = "mce: [Hardware Error]: CPU 12: Machine Check Exception: 5 Bank 7: be00000000800400"
 
 
@@ -183,6 +184,36 @@ LINKS = (
           "port.state", "fail", "LinkErrorRecovery", None, ("port.phys_state", "fail", "LinkErrorRecovery")),
     Fault("h100-ib", "a port in a test pattern", port("mlx5_2", phys_state="7: Phy Test"), "port.phys_state", "fail", "Phy Test"),
     Fault("two-fabrics", "a RoCE port in a test pattern", port("mlx5_6", phys_state="7: Phy Test"), "port.phys_state", "fail", "Phy Test"),
+    Fault("h100-ib", "a port that was set to Ethernet", port("mlx5_6", link_layer="Ethernet"), "port.link_layer", "warn", "LINK_TYPE_P1",
+          None,
+          ("port.link_layer", "fail", "Ethernet, not InfiniBand")),
+    Fault("b200-roce", "a port that was set to InfiniBand", port("mlx5_6", link_layer="InfiniBand"), "port.link_layer", "warn",
+          "LINK_TYPE_P1",
+          None, ("port.link_layer", "fail", "InfiniBand, not Ethernet")),
+    Fault("bond", "a member of the bond without a link", put(f"{BOND}/operstate", "down\n"), "port.state", "warn", "member ens20f1np1"),
+    Fault("bond", "a member of the bond whose module is out", put(f"{BOND}/operstate", "lowerlayerdown\n"), "port.state", "warn",
+          "bond0 runs on 1 of its 2 members"),
+    Fault("h200-roce", "an HCA in flash recovery", together(unbound(NICS[4]), pci(NICS[4], device="0x0218", **{"class": "0x058000"})),
+          "hca.device", "fail", "flash recovery"),
+    Fault("h100-ib", "an HCA in flash recovery", together(unbound(NICS[1]), pci(NICS[1], device="0x0218")), "hca.device", "fail",
+          "flash recovery"),
+    Fault("efa-p5", "the driver of EFA is not loaded", all_of(unbound, NICS), "hca.device", "fail", "1d0f:efa2"),
+    Fault("efa-p5", "an EFA device without its driver", unbound(NICS[2]), "hca.device", "fail", NICS[2]),
+    Fault("erdma", "the driver of eRDMA is not loaded", all_of(unbound, ["0000:00:08.0", "0000:00:09.0"]), "hca.device", "fail",
+          "1ded:107f"),
+    Fault("b200-roce", "no rail has an address", together(*(gids(rail, 2, 3) for rail in range(8))), "rail.gid", "warn", "NCCL finds none",
+          None,
+          ("rail.gid", "fail", "is it on")),
+    Fault("l40s-roce", "RoCE v1 alone on all ports", together(*(put(
+        f"sys/class/infiniband/{hca}/ports/1/gid_attrs/types/{index}", "IB/RoCE v1\n") for hca in EIGHT for index in range(4))), "rail.gid",
+          "warn", "NCCL finds none", None, ("rail.gid", "fail", "only as")),
+    Fault("erdma", "an MTU that eRDMA corrupts data with", put("sys/class/net/eth1/mtu", "1500\n"), "rail.mtu", "warn", "disagree", None,
+          ("rail.mtu", "fail", "corrupt")),
+    Fault("l40s-roce", "a NIC that is too hot", said(
+        f"mlx5_core {NICS[0]}: temp_warn:192:(pid 0): High temperature on sensors with bit set 0x0 0x1"), "hca.health", "warn", "too hot"),
+    Fault("a100-roce", "programs do not fit the loaded driver", together(
+        put("cmd/nvidia-smi_-q_-x", "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 580.105\n"),
+        put("cmd/nvidia-smi_-q_-x.rc", "18\n")), "gpu.answers", "fail", "580.105"),
     Fault("gb200-roce", "a rail without a link", port("mlx5_0", **DOWN), "port.state", "fail", "no link", None, "DOWN"),
     Fault("vm", "a rail without a link", port("mlx5_5", **DOWN), "port.state", "fail", "no link", None, "DOWN"),
     Fault("ipv6-only", "a rail without a link", port("mlx5_5", **DOWN), "port.state", "fail", "no link", None, "DOWN"),

@@ -6,6 +6,7 @@ left out (``NEEDS_WISH``); every other check takes part by itself, a new one too
 of the other ports with a link only the link is judged, and their verdicts name them as what they are.
 """
 
+from collections import Counter
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..catalogue.stacks import VENDORS
@@ -46,7 +47,8 @@ def judge_without_wish(node: str, values: Mapping[str, Any], identity: Identity,
         found += [item for item in judge_rails(seen_as(node, values, identity, facts, name, targets)) if item.check in OF_LINKS]
     found += unlinked_ports(node, facts)
     left_out = NEEDS_WISH if rows(facts.get("hcas")) else NEEDS_WISH | {"node.memlock"}
-    return [item for item in found if item.check not in left_out and item.status != "skipped"]
+    kept = [item for item in found if item.check not in left_out and item.status != "skipped"]
+    return kept + odd_link_layers(node, facts)
 
 
 def _judged_rails(seen: Inspection) -> List[Verdict]:
@@ -108,6 +110,25 @@ def target_of(identity: Identity, hca: Mapping[str, Any], port: Mapping[str, Any
     label = "%s, %s" % (name, role) if role else name
     rail = Rail(label, index, "pci", own.pci or "", None, None, mtu if isinstance(mtu, int) else 1500)
     return RailTarget(rail, nic, own, port.get("number"))
+
+
+def odd_link_layers(node: str, facts: Mapping[str, Any]) -> List[Verdict]:
+    """A port with a link whose peer ports have another link layer: NVIDIA's HCAs forget LINK_TYPE with a reset of their configuration.
+
+    It warns: a site may have set one of eight ports to Ethernet for storage.
+    """
+    away, found = distances(facts), []
+    ports = [(hca, port) for hca, port in linked_ports(facts) if not is_virtual(hca) and port.get("link_layer") is not None]
+    for members in grouped((_kind(hca, port, away), (hca, port)) for hca, port in ports).values():
+        layers = Counter(port["link_layer"] for _hca, port in members)
+        usual, many = layers.most_common(1)[0]
+        if len(members) >= PEERS and many >= SHARE * len(members):
+            found += [verdict(
+                "port.link_layer", VerdictSubject(node, str(hca.get("name")), port.get("number"), str(hca.get("name"))), "warn",
+                usual, port["link_layer"], "link layer is %s, on %d of %d peer ports %s; LINK_TYPE_P%s of its firmware decides" % (
+                    port["link_layer"], many, len(members), usual, port.get("number")))
+                for hca, port in members if port["link_layer"] != usual]
+    return found
 
 
 # Ports without a link.
