@@ -201,9 +201,6 @@ LINKS = (
     Fault("efa-p5", "an EFA device without its driver", unbound(NICS[2]), "hca.device", "fail", NICS[2]),
     Fault("erdma", "the driver of eRDMA is not loaded", all_of(unbound, ["0000:00:08.0", "0000:00:09.0"]), "hca.device", "fail",
           "1ded:107f"),
-    Fault("b200-roce", "no rail has an address", together(*(gids(rail, 2, 3) for rail in range(8))), "rail.gid", "warn", "NCCL finds none",
-          None,
-          ("rail.gid", "fail", "is it on")),
     Fault("l40s-roce", "RoCE v1 alone on all ports", together(*(put(
         f"sys/class/infiniband/{hca}/ports/1/gid_attrs/types/{index}", "IB/RoCE v1\n") for hca in EIGHT for index in range(4))), "rail.gid",
           "warn", "NCCL finds none", None, ("rail.gid", "fail", "only as")),
@@ -289,6 +286,7 @@ DIFFERENCES = (
                "no CPU", {"pci_tuning_isolated_cpus": "8-11"}),
 )
 HEALTHY = (
+    Healthy("b200-roce", "rails whose addresses are those of pods", together(*(gids(rail, 2, 3) for rail in range(8)))),
     Healthy("l40s-roce", "idle GPUs at 2.5 GT/s", all_of(lambda gpu: pci(gpu, current_link_speed="2.5 GT/s PCIe"), GPUS)),
     Healthy("l40s-roce", "seven idle GPUs at 2.5 GT/s beside a busy one", together(*(
         pci(gpu, current_link_speed="2.5 GT/s PCIe") for gpu in GPUS[1:]), tag("clocks_event_reason_gpu_idle", "Not Active", [0]))),

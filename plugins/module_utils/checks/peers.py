@@ -157,8 +157,8 @@ def _verdict(row: Attribute, port: Port, status: str, value: Any, usual: Any, kn
 
 
 IWARP = "RNIC"  # node_type of a device that connects by addresses and not by GIDs
-NO_GID = ("no RoCE v2 GID with an IPv4 or global IPv6 address, nor on the %d peer ports in all: NCCL finds none; have their interfaces "
-          "addresses?")
+ROCE_V1 = "IB/RoCE v1"
+NO_V2 = "no port has a GID of RoCE v2, not even its link-local one: NCCL finds none, and RoCE v1 is not routed"  # addresses may be pods' own
 FAMILIES = ("IPv4", "IPv6")  # NCCL's first choice first
 
 
@@ -185,9 +185,9 @@ def _gids(ports: Sequence[Port]) -> List[Verdict]:
     counts = Counter(family for _port, own in readable for family in own)
     main = FAMILIES[0] if counts[FAMILIES[0]] else FAMILIES[1]
     found = [unreadable("rail.gid", port.where, "RoCE v2", "the GID table") for port, own in families if own is None]
-    if not counts and all(port.hca.get("node_type") != IWARP for port in ports):
-        return found + [verdict("rail.gid", port.where, "warn", "RoCE v2 with an address", "none", NO_GID % len(readable))
-                        for port, _own in readable]
+    types = {gid.get("type") for port, _own in readable for gid in port.facts.get("gids") or []}
+    if types == {ROCE_V1} and all(port.hca.get("node_type") != IWARP for port in ports):
+        return found + [verdict("rail.gid", port.where, "warn", "RoCE v2", ROCE_V1, NO_V2) for port, _own in readable]
     for port, own in readable if len(readable) > 1 and counts else ():
         have = counts[main]
         agree = len(readable) >= PEERS and have >= SHARE * len(readable)
