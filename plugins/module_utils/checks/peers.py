@@ -158,7 +158,8 @@ def _verdict(row: Attribute, port: Port, status: str, value: Any, usual: Any, kn
 
 IWARP = "RNIC"  # node_type of a device that connects by addresses and not by GIDs
 ROCE_V1 = "IB/RoCE v1"
-NO_V2 = "no port has a GID of RoCE v2, not even its link-local one: NCCL finds none, and RoCE v1 is not routed"  # addresses may be pods' own
+# Without an address nothing is wrong: pods and virtual machines may have their own.
+NO_V2 = "no port has a GID of RoCE v2, not even its link-local one: NCCL finds none, and RoCE v1 is not routed"
 FAMILIES = ("IPv4", "IPv6")  # NCCL's first choice first
 
 
