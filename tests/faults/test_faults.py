@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -21,7 +23,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.health i
 from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.rows import read_table
 
 from . import passes
-from .edits import Difference, Fault, Healthy, nothing
+from .edits import Difference, Fault, Healthy, nothing, put, replace
 from .inventories import INVENTORIES, spec_of, spec_with
 from .judging import Answers, by_check, by_inventory, drift_has, lines, of_three, said, view
 from .trees import TREES
@@ -52,6 +54,7 @@ class Nodes:
 
     def __init__(self, directory: Callable[[str], Path]) -> None:
         self.root = functools.cache(lambda name: passes.base_tree(directory(name), name))
+        self.written = functools.cache(lambda name: times(self.root(name)))
         self.check: Callable[[str], dict[str, Any]] = functools.cache(lambda name: by_check(self.root(name)))
         self.view: Callable[[str], str] = functools.cache(lambda name: view(self.root(name), spec_of(name)))
         self.inventory: Callable[[str], Answers] = functools.cache(lambda name: by_inventory(self.root(name), spec_of(name)))
@@ -62,14 +65,28 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Nodes:
     return Nodes(tmp_path_factory.mktemp)
 
 
+def times(root: Path) -> dict[Path, int]:
+    return {path: path.lstat().st_mtime_ns for path in root.rglob("*") if path.is_file() and not path.is_symlink()}
+
+
+def alone(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+    """Path.open for an edit: a file that a copy shares with its base tree is replaced, not written to."""
+    own = path.resolve()
+    if "w" in mode and own.is_file() and own.stat().st_nlink > 1:
+        own.unlink()
+    return open(path, mode, *rest, **more)  # noqa: PTH123
+
+
 @pytest.fixture
 def edited(nodes: Nodes, tmp_path: Path) -> Callable[[Any], Path]:
     """A copy of a row's base tree with its edit."""
 
     def copied(row: Fault | Difference | Healthy) -> Path:
         root = tmp_path / "node"
-        shutil.copytree(nodes.root(row.tree), root, symlinks=True)
-        row.edit(root)
+        nodes.written(row.tree)
+        shutil.copytree(nodes.root(row.tree), root, symlinks=True, copy_function=os.link)  # copies of files took most of the time
+        with mock.patch.object(Path, "open", alone):
+            row.edit(root)
         return root
 
     return copied
@@ -149,6 +166,17 @@ def test_every_code_that_can_fail_has_two_rows() -> None:
     rows = Counter("config.<area>" if row.code.startswith("config.") else row.code for row in (*FAULTS, *DIFFERENCES, *CLUSTERS))
     codes = {row["check"] for section, table in read_table("checks")["sections"].items() if section not in MEASURED for row in table}
     assert {code for code in codes if rows[code] < 2} == set(WITHOUT_ROWS)
+
+
+def test_no_edit_reaches_its_base_tree(nodes: Nodes, tmp_path: Path) -> None:
+    """Each row of this process before it shared the files of its base; and one that writes in each way does so here."""
+    base, written = nodes.root("erdma"), nodes.written("erdma")
+    shutil.copytree(base, tmp_path / "node", symlinks=True, copy_function=os.link)
+    with mock.patch.object(Path, "open", alone):
+        for write in (put("proc/modules", "a\n"), replace("etc/os-release", "NAME", "name")):
+            write(tmp_path / "node")
+    assert {tree for tree in TREES if times(nodes.root(tree)) != nodes.written(tree)} == set()
+    assert times(base) == written
 
 
 def test_no_two_rows_have_one_title() -> None:
