@@ -6,15 +6,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 Edit = Callable[[Path], None]
 
 
 class Fault(NamedTuple):
-    """``edit`` of ``tree`` must give a verdict ``code`` with ``status`` whose message holds ``word``.
+    """``edit`` of ``tree`` must give a verdict ``code`` with ``status`` whose message holds ``word``, which the base tree does not give.
 
-    ``ends``: the exit code; None: the one that the status alone gives (fail 1, unknown 4, else 0).
+    ``ends``: the exit code of check; None: the one that the status alone gives (fail 1, unknown 4, else 0). ``validate``: the word or the
+    whole verdict of validate, if it says something else of a tree with an inventory; () for a row that it has no verdict for.
     """
 
     tree: str
@@ -24,15 +25,32 @@ class Fault(NamedTuple):
     status: str
     word: str
     ends: int | None = None
+    validate: str | tuple[str, str, str] | tuple[()] = ""
+
+
+class Difference(NamedTuple):
+    """The same, for what only an inventory makes a fault: ``keys`` (fields of the Spec) are added to the tree's own."""
+
+    tree: str
+    what: str
+    edit: Edit
+    code: str
+    status: str
+    word: str
+    keys: dict[str, Any] | None = None
 
 
 class Healthy(NamedTuple):
-    """A variant that is healthy by design: no verdict fails and ``check`` ends 0. ``quiet``: codes that must not warn either."""
+    """A variant that is healthy by design: no verdict fails or warns, and ``check`` ends 0.
+
+    ``quiet``: codes that must not be unknown either. ``warns``: codes that may warn, with the reason.
+    """
 
     tree: str
     what: str
     edit: Edit
     quiet: tuple[str, ...] = ()
+    warns: dict[str, str] | None = None
 
 
 def nothing(_root: Path) -> None:

@@ -11,18 +11,16 @@ from pathlib import Path
 from tests.fixtures.node_accelerators import ADDRESSES, DOWN, MI300X, UNUSED, UP, accelerator, gpu_metrics
 
 from .edits import Edit, Fault, Healthy, nothing, put, remove, replace, together
-from .trees import GPUS, Opened
+from .trees import GPUS, RACK, ZERO, Opened
 
 STATUS, DETAILS = "cmd/nvidia-smi_nvlink_--status", "cmd/nvidia-smi_-q_-x"
 HOPPER, BLACKWELL, AMPERE = 26.562, 53.125, 25.0
-ZERO = "00000000-0000-0000-0000-000000000000"
-RACK = "8f2c6d5e-0b1a-4c3d-9e8f-7a6b5c4d3e2f"
 
 
-def nvlinks(*rates: Sequence[float]) -> Edit:
+def nvlinks(*rates: Sequence[float], count: int = 8) -> Edit:
     """The links of GPU 0, 1, … (the last for all that follow), 0: inactive."""
     text = ""
-    for number in range(len(GPUS)):
+    for number in range(count):
         text += f"GPU {number}: NVIDIA H200 (UUID: GPU-00000000-0000-4000-8000-{number:012x})\n"
         own = rates[min(number, len(rates) - 1)]
         text += "".join(f"\t Link {place}: {f'{rate:g} GB/s' if rate else '<inactive>'}\n" for place, rate in enumerate(own))
@@ -145,6 +143,8 @@ ACCELERATORS = (
     Fault("mi300x8", "a fatal PCIe error", amd(3, "aer_dev_fatal", "DLP 1\nTOTAL_ERR_FATAL 1\n"), "pci.aer", "fail", "fatal"),
     Fault("mi300x8", "an xGMI link down on all", together(*(amd(number, "gpu_metrics", gpu_metrics(
         UNUSED, DOWN, *[UP] * 6)) for number in range(8))), "accelerator.xgmi", "warn", "6 of 7", 4),
+    Fault("mi300x8", "two xGMI links down on one", amd(5, "gpu_metrics", gpu_metrics(UNUSED, DOWN, DOWN, *[UP] * 5)), "accelerator.xgmi",
+          "warn", "5 of 7", 4),
     Fault("mi300x8", "a deferred error", amd(3, "ras/umc_err_count", "ue: 0\nce: 0\nde: 2\n"), "accelerator.ras", "warn", "umc 2", 4),
     Fault("mi300x8", "seven of eight on the bus", remove(f"{BUS}/{ADDRESSES[7]}"), "accelerator.judged", "unknown", "7 AMD MI300X"),
     Fault("h200-nvlink", "a Gaudi 3 beside it", other("0x1da3", "0x1060", "habanalabs"), "accelerator.judged", "unknown", "Intel Gaudi 3"),

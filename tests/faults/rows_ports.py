@@ -162,37 +162,42 @@ HALF = all_of(lambda name: port(name, **DOWN), EIGHT[4:])
 NONE = all_of(lambda name: port(name, **DOWN), EIGHT)
 OLD = put("sys/class/infiniband/mlx5_5/fw_ver", "28.39.1002\n")
 RATE_FILE = "sys/class/infiniband/mlx5_4/ports/1/rate"
+SLOW = ("port.rate", "fail", "200 Gb/s", None, "200, below 400")
+LINKLESS = ("port.state", "fail", "DOWN, not ACTIVE")
 OFTEN = ("h200-roce", "h100-ib", "a100-roce", "l40s-roce", "b200-roce")
 
 FAULTS = (
     # A needed answer is missing.
-    Fault("h200-roce", "no rail has a link", NONE, "port.state", "unknown", "none of the 8"),
-    Fault("h200-roce", "half of the rails have a link", HALF, "port.state", "unknown", "4 of 8"),
+    Fault("h200-roce", "no rail has a link", NONE, "port.state", "unknown", "none of the 8", None, LINKLESS),
+    Fault("h200-roce", "half of the rails have a link", HALF, "port.state", "unknown", "4 of 8", None, LINKLESS),
     Fault("h200-roce", "a rate that cannot be read", remove(RATE_FILE), "port.rate", "unknown", "rate"),
     Fault("h200-roce", "nvidia-smi is not there", remove("cmd/nvidia-smi_-q_-x"), "gpu.answers", "unknown", "does not answer"),
     Fault("h200-roce", "a state that cannot be read", together(remove("sys/class/infiniband/mlx5_1/ports/1/state"),
-          remove("sys/class/infiniband/mlx5_1/ports/1/phys_state")), "port.state", "unknown", "state of the port"),
+          remove("sys/class/infiniband/mlx5_1/ports/1/phys_state")), "port.state", "unknown", "state of the port", None,
+          "state cannot be read"),
     Fault("h200-roce", "a failure comes before a missing answer", together(remove(RATE_FILE), POLLING), "port.rate", "unknown", "rate", 1),
     # Ports and their peers.
     Fault("h200-roce", "a link that is up and not active", port("mlx5_3", state="2: INIT"), "port.state", "fail", "INIT"),
     *(Fault(tree, "one port at 100 Gb/s in one lane", ONE_LANE, "port.width", "fail", "", None) for tree in OFTEN),
-    Fault("h200-roce", "one port at a quarter of the rate", ONE_LANE, "port.rate", "fail", "on 7 of 8 peer ports 400 Gb/s"),
-    Fault("h100-ib", "one port at half of the rate", rate("mlx5_7", TWO_LANES), "port.rate", "fail", "200 Gb/s"),
+    Fault("h200-roce", "one port at a quarter of the rate", ONE_LANE, "port.rate", "fail", "on 7 of 8 peer ports 400 Gb/s", None,
+          "100, below 400"),
+    Fault("h100-ib", "one port at half of the rate", rate("mlx5_7", TWO_LANES), *SLOW),
     Fault("h100-ib", "all ports with one lane", all_of(lambda name: rate(name, ONE_LANE_NDR), EIGHT), "port.width", "fail", "one lane"),
-    Fault("gb200-roce", "one of four ports at half of the rate", rate("mlx5_3", HDR), "port.rate", "fail", "200 Gb/s"),
-    Fault("vm", "one port at half of the rate", rate("mlx5_3", HDR), "port.rate", "fail", "200 Gb/s"),
+    Fault("gb200-roce", "one of four ports at half of the rate", rate("mlx5_3", HDR), *SLOW),
+    Fault("vm", "one port at half of the rate", rate("mlx5_3", HDR), *SLOW),
     Fault("h200-roce", "one port faster than its peers", all_of(lambda name: rate(name, HDR), EIGHT[1:]), "port.rate",
-          "warn", "400 Gb/s"),
+          "warn", "400 Gb/s", None, ("port.rate", "fail", "200, below 400")),
     Fault("h200-roce", "half of the ports at half of the rate", all_of(lambda name: rate(name, HDR), EIGHT[4:]),
-          "port.rate", "warn", "disagree"),
-    Fault("h200-roce", "a rail without IPv4 GIDs", gids(6, 2, 3), "rail.gid", "fail", "has its interface an address"),
-    Fault("ipv6-only", "a rail without IPv6 GIDs", gids(6, 2, 3), "rail.gid", "fail", "IPv6 address"),
+          "port.rate", "warn", "disagree", None, ("port.rate", "fail", "200, below 400")),
+    Fault("h200-roce", "a rail without IPv4 GIDs", gids(6, 2, 3), "rail.gid", "fail", "has its interface an address", None, "is it on"),
+    Fault("ipv6-only", "a rail without IPv6 GIDs", gids(6, 2, 3), "rail.gid", "fail", "IPv6 address", None, "is it on"),
     Fault("h200-roce", "one MTU of 1500", mtu(1, 1500, 1024), "rail.mtu", "fail", "1500"),
     Fault("h200-roce", "one path MTU of 1024", mtu(1, 1500, 1024), "port.active_mtu", "fail", "1024"),
     Fault("h100-ib", "one path MTU of 2048", mtu(1, 4092, 2048), "port.active_mtu", "fail", "2048"),
-    Fault("h200-roce", "one firmware among eight", OLD, "hca.fw_ver", "warn", "28.39"),
-    *(Fault(tree, "a rail without a link", port("mlx5_0", **DOWN), "port.state", "fail", "no link") for tree in OFTEN),
-    Fault("h200-roce", "a rail that polls", POLLING, "port.state", "fail", "Polling"),
+    Fault("h200-roce", "one firmware among eight", OLD, "hca.fw_ver", "warn", "28.39", None, ("hca.fw_ver", "fail", "28.39.1002, not")),
+    *(Fault(tree, "a rail without a link", port("mlx5_0", **DOWN), "port.state", "fail", "no link", None, "DOWN, not ACTIVE")
+      for tree in OFTEN),
+    Fault("h200-roce", "a rail that polls", POLLING, "port.state", "fail", "Polling", None, "DOWN, not ACTIVE"),
     # RDMA devices.
     *(Fault(tree, "mlx5_ib is not loaded", no_mlx5_ib, "hca.device", "fail", "mlx5_ib is not loaded") for tree in OFTEN),
     Fault("h200-roce", "two ConnectX-4 without an RDMA device", two_connectx4, "hca.device", "fail", "15b3:1013"),
@@ -206,11 +211,11 @@ FAULTS = (
     # Two fabrics, and NICs that are no rails.
     Fault("two-fabrics", "an InfiniBand rail that is not active", port("mlx5_1", state="2: INIT"), "port.state", "fail", "INIT"),
     Fault("two-fabrics", "a RoCE rail that is not active", port("mlx5_6", state="2: INIT"), "port.state", "fail", "INIT"),
-    Fault("two-fabrics", "a RoCE rail at half of the rate", rate("mlx5_6", HDR), "port.rate", "fail", "200 Gb/s"),
-    Fault("two-fabrics", "an InfiniBand rail at half of the rate", rate("mlx5_2", TWO_LANES), "port.rate", "fail", "200 Gb/s"),
+    Fault("two-fabrics", "a RoCE rail at half of the rate", rate("mlx5_6", HDR), *SLOW),
+    Fault("two-fabrics", "an InfiniBand rail at half of the rate", rate("mlx5_2", TWO_LANES), *SLOW),
     Fault("two-fabrics", "a RoCE rail without IPv4 GIDs", gids(5, 2, 3), "rail.gid", "fail", "IPv4"),
     Fault("h200-roce", "a storage NIC that is up and not active", nic(8, 0xE0, state="2: INIT", **STORAGE), "port.state", "fail",
-          "far from every GPU"),
+          "far from every GPU", None, ()),  # an inventory names the rails alone
 )
 
 HEALTHY = (
@@ -234,9 +239,9 @@ HEALTHY = (
     Healthy("h200-roce", "an unused Aux port beside a management port", together(management, nic(9, 0xE2, **DOWN)), ("port.state",)),
     Healthy("h200-roce", "idle GPUs at 2.5 GT/s", idle),
     Healthy("h200-roce", "a partial /sys", partial_sys),
-    Healthy("h200-roce", "an HCA handed to a virtual machine", handed_out, ("hca.device", "pci.switch")),
-    Healthy("h200-roce", "RDMA off for one function by devlink", rdma_off, ("hca.device",)),
-    Healthy("h200-roce", "RoCE off for one function by devlink", roce_off, ("hca.device",)),
-    Healthy("h200-roce", "the second function of a socket-direct card", socket_direct, ("hca.device",)),
+    Healthy("h200-nvlink", "an HCA handed to a virtual machine", handed_out, ("hca.device", "pci.switch")),
+    Healthy("h200-nvlink", "RDMA off for one function by devlink", rdma_off, ("hca.device",)),
+    Healthy("h200-nvlink", "RoCE off for one function by devlink", roce_off, ("hca.device",)),
+    Healthy("h200-nvlink", "the second function of a socket-direct card", socket_direct, ("hca.device",)),
     Healthy("h200-roce", "no user can read the VPD or the registers", partial_sys, ("port.state",))._replace(tree="h100-ib"),
 )

@@ -8,20 +8,30 @@ that writes its tree below a directory and returns its root.
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.faults.edits import off_the_bus
-from tests.fixtures import node_accelerators, node_erdma, node_gpu, node_healthy, node_stacks
-from tests.fixtures.node_pci import pci_link
-from tests.fixtures.node_text import dpkg_status
-from tests.fixtures.node_tree import Device, Port, Tree, roce_gids
+from tests.faults.edits import off_the_bus, unbound
+from tests.fixtures import node_accelerators, node_erdma, node_gpu, node_healthy, node_qos, node_stacks
+from tests.fixtures.node_accelerators import EFA_PORT
+from tests.fixtures.node_gpudirect import answers
+from tests.fixtures.node_healthy import MTU_4096
+from tests.fixtures.node_pci import config_space, iommu_group, numa_nodes, pci_link
+from tests.fixtures.node_text import dpkg_status, ibv_devinfo, proc_modules
+from tests.fixtures.node_tree import Device, Port, Tree, ip_addr, roce_gids
+
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES
 
 GPUS = tuple(f"0000:{0x14 + 0x18 * place:02x}:00.0" for place in range(8))
 NICS = tuple(f"0000:{0x13 + 0x18 * place:02x}:00.0" for place in range(8))
+VIRTUAL_CPU = "processor\t: 0\nflags\t\t: fpu vme hypervisor\n"
+TOPOLOGY = "/opt/topology.xml"
 LIMITS = "cmd/systemctl_show_-p_DefaultLimitMEMLOCK_-p_DefaultLimitNOFILE"
+ZERO, RACK = "00000000-0000-0000-0000-000000000000", "8f2c6d5e-0b1a-4c3d-9e8f-7a6b5c4d3e2f"
 FABRIC = "cmd/nvidia-smi_--query-gpu=fabric.state,fabric.status_--format=csv,noheader"
 
 
@@ -99,11 +109,35 @@ def gpu_answers(tree: Tree, board: Board, gpus: tuple[str, ...]) -> None:
             pci_link(tree, str(own), speed=board.generation, max_speed=board.generation)
 
 
+def nvlinked(root: Path, board: Board, links: int = 18, rate: float = 26.562, cluster: str = ZERO) -> Path:
+    """The same with what the driver's tools say of NVLinks: all of each GPU are up, and the fabric manager has done its work."""
+    tree = Opened(root)
+    head, *parts = (root / "cmd/nvidia-smi_-q_-x").read_text().split("\t\t<fabric>\n")
+    gpus = GPUS[:len(parts)]
+    node_gpu.loaded_driver(tree, node_stacks.NVIDIA, gpus)
+    for address in gpus:
+        place = root / f"proc/driver/nvidia/gpus/{address}/information"
+        place.write_text(place.read_text().replace(H100.name, board.name))
+    node_gpu.nvlinks(tree, len(gpus), links)
+    status = root / "cmd/nvidia-smi_nvlink_--status"
+    status.write_text(status.read_text().replace("26.562", f"{rate:g}").replace(H100.name, board.name))
+    values = {"state": "Completed", "status": "Success", "cliqueId": "0" if cluster == ZERO else "1", "clusterUuid": cluster}
+    for name, value in values.items() if board is not A100 else ():
+        parts = [re.sub(f"<{name}>[^<]*</{name}>", f"<{name}>{value}</{name}>", part, count=1) for part in parts]
+    tree.write("cmd/nvidia-smi_-q_-x", "\t\t<fabric>\n".join([head, *parts]))
+    tree.write(FABRIC, "Completed, Success\n" * len(gpus) if board is not A100 else "N/A, N/A\n" * len(gpus))
+    return root
+
+
+def a100(directory: Path) -> Path:
+    return nvlinked(hgx(directory, A100, "200 Gb/sec (4X HDR)"), A100, 12, 25.0)
+
+
 def nvlink5(directory: Path, board: Board, services: tuple[str, ...]) -> Path:
     """A board with NVLink 5: what joins its GPUs runs and says that it is done. No NVSwitch or bridge function is on the bus."""
-    root = hgx(directory, board, count=4 if board is GB200 else 8)
+    rack = board is GB200
+    root = nvlinked(hgx(directory, board, count=4 if rack else 8), board, 18, 53.125, RACK if rack else ZERO)
     tree = Opened(root)
-    tree.write(FABRIC, "Completed, Success\n" * (4 if board is GB200 else 8))
     versions = {"nvidia-fabricmanager": "580.95.05-1", "nvlsm": "2025.06.5-1", "nvidia-imex": "580.95.05-1", "infiniband-diags": "50.0-2"}
     tree.write("var/lib/dpkg/status", dpkg_status({**node_stacks.DOCA_PACKAGES, **versions}))
     for unit in services:
@@ -186,7 +220,9 @@ def vm(directory: Path) -> Path:
     for directory_of in (root / "sys/bus/pci/devices").iterdir():
         if (directory_of / "class").read_text().startswith("0x0604"):
             directory_of.unlink()
-    tree.write("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor\n")
+    tree.write("proc/cpuinfo", VIRTUAL_CPU)
+    tree.write("etc/nccl.conf", f"NCCL_TOPO_FILE={TOPOLOGY}\n")  # a hypervisor that hides PCIe switches hands out such a file
+    tree.write(TOPOLOGY[1:], '<system version="1">\n</system>\n')
     return root
 
 
@@ -219,64 +255,111 @@ def moved(tree: Tree, address: str, place: str) -> None:
 
 
 def bond(directory: Path) -> Path:
-    node_healthy.roce8_bond(directory)
-    root = directory / "roce8-bond"
+    root = limited(node_healthy.roce8_bond, "roce8-bond")(directory)
     tree = Opened(root)
-    tree.write(LIMITS, "DefaultLimitMEMLOCK=infinity\n")
-    for path in sorted((root / "sys/devices").rglob("uevent")):
+    for number, path in enumerate(sorted((root / "sys/devices").rglob("uevent"))):
         if "mlx5_core" in path.read_text():
-            node_stacks.on_bus(tree, str(path.parent.relative_to(root / "sys/devices")), "0x020000")
+            place = str(path.parent.relative_to(root / "sys/devices"))
+            node_stacks.on_bus(tree, place, "0x020000")
+            node_stacks.on_bus(tree, place.rpartition("/")[0], "0x060400")
+            pci_link(tree, place)
+            pci_link(tree, place.rpartition("/")[0])
+            tree.write(f"sys/devices/{place}/config", config_space(0x15B3, 0x1021, read_request=4096))
+            iommu_group(tree, place, number, "identity")
+    numa_nodes(tree, 2)
     return root
 
 
-def erdma(directory: Path) -> Path:
-    node_erdma.erdma2(directory)
-    return directory / "erdma2"
-
-
-def h200_nvlink(directory: Path) -> Path:
-    """The same with what the driver's tools say of NVLinks: all 18 of each GPU are up, the fabric manager has done its work."""
-    root = hgx(directory, H200)
-    tree = Opened(root)
-    node_gpu.loaded_driver(tree, node_stacks.NVIDIA, GPUS)
-    for address in GPUS:
-        place = root / f"proc/driver/nvidia/gpus/{address}/information"
-        place.write_text(place.read_text().replace("NVIDIA H100 80GB HBM3", "NVIDIA H200"))
-    node_gpu.nvlinks(tree, len(GPUS), 18)
-    text = (root / "cmd/nvidia-smi_-q_-x").read_text()
-    head, middle, tail = "\t\t<fabric>\n", "<state>N/A</state>\n\t\t\t<status>N/A</status>", "</fabric>"
-    assert text.count(head) == len(GPUS) and tail in text
-    for before, after in ((middle, "<state>Completed</state>\n\t\t\t<status>Success</status>"), ("<cliqueId>N/A<", "<cliqueId>0<"),
-                          ("<clusterUuid>N/A<", "<clusterUuid>00000000-0000-0000-0000-000000000000<")):
-        text = text.replace(before, after)
-    tree.write("cmd/nvidia-smi_-q_-x", text)
-    tree.write("cmd/nvidia-smi_--query-gpu=fabric.state,fabric.status_--format=csv,noheader", "Completed, Success\n" * len(GPUS))
-    return root
-
-
-def written(write: Callable[[Path], None], name: str) -> Callable[[Path], Path]:
-    """A node of tests/fixtures as it is."""
+def limited(write: Callable[[Path], None], name: str) -> Callable[[Path], Path]:
+    """A node of tests/fixtures, with the limits of its services."""
 
     def base(directory: Path) -> Path:
         write(directory)
+        Opened(directory / name).write(LIMITS, "DefaultLimitMEMLOCK=infinity\n")
         return directory / name
 
     return base
 
 
+def efa(directory: Path) -> Path:
+    """A virtual machine of AWS: eight H100, and EFA devices in the place of the NICs."""
+    root = nvlinked(hgx(directory, H100), H100)
+    tree = Opened(root)
+    for number, address in enumerate(NICS):
+        own = (root / "sys/bus/pci/devices" / address).resolve()
+        unbound(address)(root)
+        name = f"rdmap{number}s0"
+        gids = ((0, f"fe80:0000:0000:0000:0c2b:12ff:fe00:{number:04x}", "", ""),)
+        port = Port(rate="100 Gb/sec (4X EDR)", link_layer="Unspecified", gids=gids, counters=(), hw_counters=EFA_PORT)
+        tree.hca(Device(name, str(own.relative_to(root.resolve() / "sys/devices")), "efa", f"{number:04x}:0000:0000:0000", (port,),
+                        vendor="0x1d0f", device="0xefa2", numa=str(number // 4), node_type="4: unspecified", fw_ver="", hca_type="",
+                        board_id=""))
+    for name in node_stacks.STACK_MODULES:
+        shutil.rmtree(root / "sys/module" / name)
+        (root / f"cmd/modinfo_-k_{node_stacks.UBUNTU_KERNEL}_{name}").unlink()
+        (root / f"lib/modules/{node_stacks.UBUNTU_KERNEL}/updates/dkms/{name}.ko.zst").unlink()
+    dep = root / f"lib/modules/{node_stacks.UBUNTU_KERNEL}/modules.dep"
+    kept = [line for line in dep.read_text().splitlines(keepends=True) if "nvidia" in line]
+    tree.write(str(dep.relative_to(root)), "".join([*kept, "kernel/drivers/infiniband/core/ib_core.ko.zst:\n"]))
+    (root / "cmd/ibv_devinfo_-v").unlink()
+    answers(tree, {f"rdmap{number}s0": "EBADF" for number in range(8)}, GPUS)
+    modules = {"efa": "", "ib_uverbs": "efa", "ib_core": "efa,ib_uverbs", "nvidia_uvm": "", "nvidia": "nvidia_uvm"}
+    tree.write("proc/modules", proc_modules(modules))
+    shutil.rmtree(root / "var/lib/dkms/mlnx-ofed-kernel")
+    tree.write("var/lib/dpkg/status", dpkg_status({"rdma-core": "59.amzn0-1", "dkms": "3.0.11-1ubuntu13"}))
+    tree.write("sys/module/efa/version", "2.17.2g\n")
+    tree.write("proc/cpuinfo", VIRTUAL_CPU)
+    return root
+
+
+def lossless(directory: Path) -> Path:
+    """A RoCE NIC whose lossless chain is whole."""
+    node_qos.with_dcb(directory / "qos", QOS_PROFILES[0])
+    tree = Opened(directory / "qos")
+    tree.write(LIMITS, "DefaultLimitMEMLOCK=infinity\n")
+    node_stacks.on_bus(tree, node_qos.PCI, "0x020000")
+    for place in (node_qos.PCI, node_qos.PCI.rpartition("/")[0]):
+        pci_link(tree, place)
+    iommu_group(tree, node_qos.PCI, 40, "identity")
+    tree.write(f"sys/devices/{node_qos.PCI}/config", config_space(0x15B3, 0x1021, read_request=4096))
+    numa_nodes(tree, 2)
+    tree.write("cmd/ibv_devinfo_-v", ibv_devinfo([(node_qos.HCA, 1, MTU_4096, "Ethernet")]))
+    tree.write("cmd/ip_-j_addr", ip_addr({node_qos.NETDEV: [("inet", "10.10.0.11", 24)]}))
+    return tree.root
+
+
+def h200_nvlink(directory: Path) -> Path:
+    """H200 in a virtual machine's manner: no NVSwitch on the bus, all links up."""
+    return nvlinked(hgx(directory, H200), H200)
+
+
+def h100_infiniband(directory: Path) -> Path:
+    """A whole HGX H100 with InfiniBand: NVSwitches on the bus, and the fabric manager that runs for them."""
+    root = nvlinked(hgx(directory, H100, layer="InfiniBand"), H100)
+    tree = Opened(root)
+    for bus in range(0xD1, 0xD5):
+        tree.link(f"sys/bus/pci/devices/0000:{bus:02x}:00.0", f"sys/devices/pci0000:d0/0000:d0:{bus - 0xD0:02x}.0/0000:{bus:02x}:00.0")
+    node_gpu.daemon(tree, "nvidia-fabricmanager", "active")
+    versions = {"nvidia-fabricmanager-580": "580.95.05-1"}
+    tree.write("var/lib/dpkg/status", dpkg_status({**node_stacks.DOCA_PACKAGES, **versions}))
+    return root
+
+
 TREES: dict[str, Callable[[Path], Path]] = {
     "h200-roce": partial(hgx, board=H200),
-    "h100-ib": partial(hgx, board=H100, layer="InfiniBand"),
+    "h100-ib": h100_infiniband,
     "b200-roce": partial(nvlink5, board=B200, services=("nvidia-fabricmanager",)),
     "gb200-roce": partial(nvlink5, board=GB200, services=("nvidia-imex",)),
-    "a100-roce": partial(hgx, board=A100, rate="200 Gb/sec (4X HDR)"),
+    "a100-roce": a100,
     "l40s-roce": partial(hgx, board=L40S, rate="100 Gb/sec (4X EDR)"),
     "ipv6-only": ipv6_only,
     "two-fabrics": two_fabrics,
     "vm": vm,
     "bond": bond,
-    "erdma": erdma,
+    "erdma": limited(node_erdma.erdma2, "erdma2"),
     "h200-nvlink": h200_nvlink,
-    "mi300x8": written(node_accelerators.mi300x8, "mi300x8"),
-    "efa-p5": written(node_accelerators.efa_p5, "efa-p5"),
+    "mi300x8": limited(node_accelerators.mi300x8, "mi300x8"),
+    "efa-p5": efa,
+    "soft-roce": limited(node_healthy.rxe, "rxe"),
+    "lossless": lossless,
 }

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Mapping
 
 from ..formats.outside import mapping, rows
 from ..formats.text import grouped
+from ..observe.rdma_functions import RECOVERY
 from ..rules.comparisons import Inspection, VerdictSubject, verdict
 from ..types import Verdict
 from .peers import PEERS, SHARE
@@ -37,7 +38,9 @@ def _function(seen: Inspection, row: Mapping[str, Any]) -> Any:
     driver, module = row.get("driver"), row.get("module")
     hidden = seen.identity.virtual == "container" and driver is not None and row.get("module_loaded") is not False
     status = "unknown" if hidden else "warn" if row.get("capable") == "known" and not near else "fail"
-    if driver is None:
+    if row.get("capable") == RECOVERY:
+        why = "its firmware does not start, it waits in flash recovery: burn the firmware (mstflint), else return the NIC"
+    elif driver is None:
         why = "no driver is bound to it; did its probe fail? dmesg | grep %s" % row.get("pci")
     elif module is not None and row.get("module_loaded") is False:
         why = "%s drives it, and %s is not loaded: modprobe %s" % (driver, module, module)

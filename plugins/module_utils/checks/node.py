@@ -23,6 +23,7 @@ HEALTH = "hca"  # the area of what no area sets
 # What a port of each fabric says in its link_layer file.
 LINK_LAYER = {"roce": "Ethernet", "infiniband": "InfiniBand", "erdma": "Ethernet"}
 SOFTWARE = ("rdma_rxe", "siw")
+NO_CARRIER = ("down", "lowerlayerdown", "notpresent")  # operstate of an interface (RFC 2863)
 
 
 def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
@@ -47,8 +48,27 @@ def judge_machine(seen: Inspection) -> List[Tuple[str, Verdict]]:
         count = equal("node.hcas", where, seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
                       "rdma_expect.hcas", "number of HCAs")
     health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen))
-    health += judge_functions(seen) + judge_switches(seen) + judge_nearness(seen) + judge_gds(seen) + judge_health(seen)
+    health += judge_functions(seen) + judge_switches(seen) + judge_nearness(seen) + judge_bonds(seen) + judge_gds(seen) + judge_health(seen)
     return verdicts + [(HEALTH, item) for item in health]
+
+
+def judge_bonds(seen: Inspection) -> List[Verdict]:
+    """A member without a link, of a bond over HCAs whose other members have one: the bond's RDMA device stays ACTIVE, at half its rate.
+
+    It warns, with the code of the port that the bond stands for.
+    """
+    found = []
+    pcis = {hca.pci for hca in seen.identity.hcas}
+    states = {nic: netdev_facts(seen.facts, nic.name).get("operstate") for nic in seen.identity.nics if nic.bond is not None}
+    for bond in sorted({str(nic.bond) for nic in states if nic.pci in pcis}):
+        members = {nic.name: state for nic, state in states.items() if nic.bond == bond}
+        dark = [name for name, state in sorted(members.items()) if state in NO_CARRIER]
+        for name in dark if "up" in members.values() else ():
+            found.append(verdict("port.state", VerdictSubject(seen.node, None, None, "%s, member %s" % (bond, name)), "warn", "up",
+            members[name],
+                                 "%s has no link, and %s runs on %d of its %d members: inspect cable, transceiver and switch port" % (
+                                     name, bond, len(members) - len(dark), len(members))))
+    return found
 
 
 def judge_gds(seen: Inspection) -> List[Verdict]:

@@ -156,6 +156,10 @@ def _verdict(row: Attribute, port: Port, status: str, value: Any, usual: Any, kn
 # Kinds of GIDs: NCCL and most libraries connect by a RoCE v2 GID with an IP address, IPv4 unless NCCL_IB_ADDR_FAMILY says otherwise.
 
 
+IWARP = "RNIC"  # node_type of a device that connects by addresses and not by GIDs
+ROCE_V1 = "IB/RoCE v1"
+# Without an address nothing is wrong: pods and virtual machines may have their own.
+NO_V2 = "no port has a GID of RoCE v2, not even its link-local one: NCCL finds none, and RoCE v1 is not routed"
 FAMILIES = ("IPv4", "IPv6")  # NCCL's first choice first
 
 
@@ -182,6 +186,9 @@ def _gids(ports: Sequence[Port]) -> List[Verdict]:
     counts = Counter(family for _port, own in readable for family in own)
     main = FAMILIES[0] if counts[FAMILIES[0]] else FAMILIES[1]
     found = [unreadable("rail.gid", port.where, "RoCE v2", "the GID table") for port, own in families if own is None]
+    types = {gid.get("type") for port, _own in readable for gid in port.facts.get("gids") or []}
+    if types == {ROCE_V1} and all(port.hca.get("node_type") != IWARP for port in ports):
+        return found + [verdict("rail.gid", port.where, "warn", "RoCE v2", ROCE_V1, NO_V2) for port, _own in readable]
     for port, own in readable if len(readable) > 1 and counts else ():
         have = counts[main]
         agree = len(readable) >= PEERS and have >= SHARE * len(readable)

@@ -6,6 +6,7 @@ left out (``NEEDS_WISH``); every other check takes part by itself, a new one too
 of the other ports with a link only the link is judged, and their verdicts name them as what they are.
 """
 
+from collections import Counter
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..catalogue.stacks import VENDORS
@@ -34,7 +35,8 @@ FABRICS = ("erdma", "infiniband", "roce")
 def judge_without_wish(node: str, values: Mapping[str, Any], identity: Identity, facts: Mapping[str, Any]) -> List[Verdict]:
     """``values``: of a Spec of defaults. The node's own fabrics, stack and MTUs take the place of an inventory's."""
     rails, others = targets_of(identity, facts)
-    fabrics = [name for name in FABRICS if rails.get(name)] or ["roce"]
+    dark = "erdma" if any(hca.get("driver") == "erdma" for hca in rows(facts.get("hcas"))) else "roce"  # of a node without any link
+    fabrics = [name for name in FABRICS if rails.get(name)] or [dark]
     every = [target for name in fabrics for target in rails.get(name, [])]
     found = [item for _area, item in judge_machine(seen_as(node, values, identity, facts, fabrics[0], every))
              if item.check not in OF_PEERS]
@@ -45,7 +47,8 @@ def judge_without_wish(node: str, values: Mapping[str, Any], identity: Identity,
         found += [item for item in judge_rails(seen_as(node, values, identity, facts, name, targets)) if item.check in OF_LINKS]
     found += unlinked_ports(node, facts)
     left_out = NEEDS_WISH if rows(facts.get("hcas")) else NEEDS_WISH | {"node.memlock"}
-    return [item for item in found if item.check not in left_out and item.status != "skipped"]
+    kept = [item for item in found if item.check not in left_out and item.status != "skipped"]
+    return kept + odd_link_layers(node, facts)
 
 
 def _judged_rails(seen: Inspection) -> List[Verdict]:
@@ -109,6 +112,25 @@ def target_of(identity: Identity, hca: Mapping[str, Any], port: Mapping[str, Any
     return RailTarget(rail, nic, own, port.get("number"))
 
 
+def odd_link_layers(node: str, facts: Mapping[str, Any]) -> List[Verdict]:
+    """A port with a link whose peer ports have another link layer: NVIDIA's HCAs forget LINK_TYPE with a reset of their configuration.
+
+    It warns: a site may have set one of eight ports to Ethernet for storage.
+    """
+    away, found = distances(facts), []
+    ports = [(hca, port) for hca, port in linked_ports(facts) if not is_virtual(hca) and port.get("link_layer") is not None]
+    for members in grouped((_kind(hca, port, away), (hca, port)) for hca, port in ports).values():
+        layers = Counter(port["link_layer"] for _hca, port in members)
+        usual, many = layers.most_common(1)[0]
+        if len(members) >= PEERS and many >= SHARE * len(members):
+            found += [verdict(
+                "port.link_layer", VerdictSubject(node, str(hca.get("name")), port.get("number"), str(hca.get("name"))), "warn",
+                usual, port["link_layer"], "link layer is %s, on %d of %d peer ports %s; LINK_TYPE_P%s of its firmware decides" % (
+                    port["link_layer"], many, len(members), usual, port.get("number")))
+                for hca, port in members if port["link_layer"] != usual]
+    return found
+
+
 # Ports without a link.
 
 
@@ -116,20 +138,22 @@ def unlinked_ports(node: str, facts: Mapping[str, Any]) -> List[Verdict]:
     """One verdict for each port that should have a link, or whose link cannot be judged; a port that nobody uses gets none.
 
     Beside a GPU a port without a link fails where three quarters of four or more ports of its kind have one, and is ``unknown`` where fewer
-    have: only an inventory can tell four rails from eight. The second port of a card only warns then: many are used for something else, or
-    not at all. Away from GPUs a port warns where most of its kind have a link: storage ports may be spare.
+    have: only an inventory can tell four rails from eight. The second port of a card only warns then, and only where most of its kind have
+    a link: many are used for something else, or not at all. Where no port is near any GPU, as in a virtual machine with a flat PCI tree,
+    all are taken for neighbours of GPUs. Away from GPUs a port warns where most of its kind have a link: storage ports may be spare.
     """
     ports = [(hca, port) for hca, port in ports_in(facts) if not is_virtual(hca)]
     away, near = distances(facts), near_classes(facts)
     if ports and not any(has_link(port) or _unread(port) for _hca, port in ports):
         text = "none of the %d RDMA ports has a link: unused, or cut off? An inventory says which" % len(ports)
         return [verdict("port.state", VerdictSubject(node, None, None, "RDMA ports"), "unknown", "ACTIVE", None, text)]
+    hidden = bool(rows(facts.get("gpus"))) and not any(path in near for path in away.values())
     found = []
     for members in grouped((_kind(hca, port, away), (hca, port)) for hca, port in ports).values():
         up = sum(has_link(port) for _hca, port in members)
         for hca, port in members:
             if not has_link(port):
-                beside = away.get((hca.get("name"), port.get("number"))) in near
+                beside = hidden or away.get((hca.get("name"), port.get("number"))) in near
                 found += _unlinked(node, hca, port, up, len(members), beside)
     return found
 
@@ -148,7 +172,7 @@ def _unlinked(node: str, hca: Mapping[str, Any], port: Mapping[str, Any], up: in
     if _unread(port):
         return [unreadable("port.state", where, "ACTIVE", "the state of the port")]
     first = kind_of(hca, port)[1:] == ("0", 1)
-    few = ("unknown" if first else "warn") if up else ""
+    few = ("unknown" if first else "warn" if 2 * up > many else "") if up else ""
     status = ("fail" if many >= PEERS and up >= SHARE * many else few) if beside else "warn" if up >= LIKE and 2 * up > many else ""
     text = "no link (%s, %s), and %d of %d ports of its kind have one%s" % (
         state or "state unknown", phys or "physical state unknown", up, many,

@@ -64,8 +64,9 @@ _YES = {
     "sram_threshold": ("ecc_errors/aggregate/sram_threshold_exceeded",),
 }
 REASONS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown", "sw_power_cap")
-_REASON_PLACES = tuple((name, tuple(form % name for form in ("clocks_event_reasons/clocks_event_reason_%s",
-                                                             "clocks_throttle_reasons/clocks_throttle_reason_%s"))) for name in REASONS)
+_REASON_PLACES = {name: tuple(form % name for form in ("clocks_event_reasons/clocks_event_reason_%s",
+                                                       "clocks_throttle_reasons/clocks_throttle_reason_%s"))
+                  for name in REASONS + ("gpu_idle",)}
 _NOTHING = ("", "N/A", "[N/A]", "Not Supported", "Requested functionality has been deprecated")
 _SMI_ERRORS = re.compile(r"\s{0,8}Link [0-9]{1,3}: (Replay|Recovery|CRC) Errors: ([0-9]{1,18})\Z")
 
@@ -158,9 +159,11 @@ def gpu_row(pci: str, values: Dict[str, str]) -> Dict[str, Any]:
     for name, places in _YES.items():
         words = [values.get(place) for place in places]
         gpu[name] = True if "Yes" in words else False if "No" in words else None
-    states = [(name, first(places)) for name, places in _REASON_PLACES]
+    states = {name: first(places) for name, places in _REASON_PLACES.items()}
+    idle = states.pop("gpu_idle")
+    gpu["idle"] = idle == "Active" if idle is not None else None
     gpu["pids"] = [pid for pid in map(whole, values.get("pids", "").split()[:PIDS]) if pid is not None]
-    gpu["held_back"] = [name for name, state in states if state == "Active"] if any(state for _name, state in states) else None
+    gpu["held_back"] = [name for name, state in states.items() if state == "Active"] if any(states.values()) else None
     return gpu
 
 

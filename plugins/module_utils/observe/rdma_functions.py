@@ -2,7 +2,8 @@
 """PCI functions that should have an RDMA device and have none, and the PCIe switches above GPUs and HCAs with what is in their slots.
 
 A function can do RDMA if its class is InfiniBand controller (0x0207), if its driver or its model (vendor and device id) has an RDMA device
-on another function of this node, or if its driver is known to have an RDMA driver beside it (``RDMA_MODULES``).
+on another function of this node, if its model does nothing else (``RDMA_ONLY``), if it is an HCA whose firmware does not start
+(``FLASH_RECOVERY``), or if its driver is known to have an RDMA driver beside it (``RDMA_MODULES``).
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Set
@@ -29,6 +30,10 @@ RDMA_CHILDREN = {
     "mlx5_core": ("mlx5_core.rdma.",), "ice": ("ice.roce.", "ice.iwarp."), "bnxt_en": ("bnxt_en.rdma.",), "ionic": ("ionic.rdma.",),
 }
 ELSEWHERE = ("vfio", "pci-stub", "uio_", "igb_uio", "xen-pciback")  # drivers that hand a function to a virtual machine or a program
+RDMA_ONLY = ("1d0f:efa0", "1d0f:efa1", "1d0f:efa2", "1d0f:efa3", "1ded:107f")  # Linux 6.12, hw/efa/efa_main.c and hw/erdma/erdma_main.c
+# Device ids of NVIDIA's HCAs in flash recovery, ConnectX-4 to ConnectX-9 and BlueField: no driver binds to them. Source: PCI ID Repository.
+FLASH_RECOVERY = tuple("15b3:%04x" % number for number in range(0x0209, 0x0225))
+RECOVERY = "recovery"
 SLOTS, SWITCHES, FUNCTIONS = 64, 64, 64  # the most that are kept
 DEVLINK = ("enable_rdma", "enable_roce")
 
@@ -58,7 +63,8 @@ def observe_rdma_functions(host: Host, identity: Identity) -> Optional[List[Dict
     gpus = [pci_place(host, gpu.pci) for gpu in identity.gpus]
     found = []
     for function in functions:
-        capable = ("class" if function.kind == INFINIBAND else "driver" if function.driver in drivers
+        capable = (RECOVERY if function.model in FLASH_RECOVERY else "class" if function.kind == INFINIBAND else "model"
+                   if function.model in RDMA_ONLY else "driver" if function.driver in drivers
                    else "model" if function.model in models else "known" if function.driver in RDMA_MODULES else None)
         if capable is not None and function.pci not in having:
             own = pci_place(host, function.pci)
@@ -73,9 +79,10 @@ def observe_rdma_functions(host: Host, identity: Identity) -> Optional[List[Dict
 
 def _function(host: Host, address: str) -> Optional[Function]:
     kind = pci_class(host, address)
-    if kind not in NETWORK:
+    model = model_of(host, address)
+    if kind not in NETWORK and model not in FLASH_RECOVERY + RDMA_ONLY:
         return None
-    return Function(address, kind, model_of(host, address), linked_name(host, "%s/%s/driver" % (PCI_DEVICES, address)))
+    return Function(address, kind or "", model, linked_name(host, "%s/%s/driver" % (PCI_DEVICES, address)))
 
 
 def model_of(host: Host, address: str) -> str:

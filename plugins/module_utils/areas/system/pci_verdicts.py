@@ -5,7 +5,7 @@ Each message that is not a pass names the BIOS or kernel setting to inspect. In 
 hypervisor's: what the guest sees of them is not judged.
 """
 
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence
 
 from ...formats.sysfs_values import cpu_list
 from ...formats.text import first_of
@@ -21,6 +21,7 @@ VIRTUAL = "in a virtual machine this is the hypervisor's"
 SPEED_HINT = "reseat card, riser or cable; in the BIOS check the slot's PCIe link speed (Auto, or the generation of the card)"
 WIDTH_HINT = "reseat card, riser or cable; in the BIOS check the slot's bifurcation (x16), and at slots that share lanes"
 IDLE_HINT = "a GPU that is idle may lower its link by itself, so inspect again under load; else " + SPEED_HINT
+IDLE = "the GPU is idle, and lowers its link by itself: inspect again under load"
 ABOVE_4G_HINT = "turn on Above 4G Decoding in the BIOS (also called MMIO above 4GB, with MMIO High Base and Size large enough for all GPUs)"
 SRIOV_HINT = "turn on SR-IOV in the BIOS, and SRIOV_EN with NUM_OF_VFS in the NIC's firmware"
 ACS_HINT = "GPU and HCA then talk through the root complex; apply clears it (pci_tuning_acs: disable), or turn ACS off in the BIOS"
@@ -43,7 +44,7 @@ def judge_platform(seen: Inspection) -> List[Verdict]:
     devices = _devices(node, facts)
     rails = rail_nics(spec, identity)
     pci = facts.get("pci") or {}
-    verdicts = _links(identity, devices)
+    verdicts = _links(identity, devices, sleeping(facts))
     for device in devices:
         if device.gpu:
             verdicts.append(_above_4g(device))
@@ -90,7 +91,17 @@ def _devices(node: str, facts: Mapping[str, Any]) -> List[Device]:
     return found
 
 
-def _links(identity: Identity, devices: List[Device]) -> List[Verdict]:
+def sleeping(facts: Mapping[str, Any]) -> FrozenSet[str]:
+    """GPUs that report themselves idle, of the models of which no idle GPU keeps its link at full speed: boards lower their links alike."""
+    health = (facts.get("health") or {}).get("gpu") or {}
+    idle = {row.get("pci") for row in health.get("gpus") or [] if row.get("idle") is True}
+    rows = [(gpu.get("device_id"), gpu["pci"], ((gpu.get("link") or {}).get("links") or [{}])[0]) for gpu in facts.get("gpus") or []]
+    awake = {model for model, pci, link in rows if pci in idle and link.get("speed_gts") is not None
+             and link["speed_gts"] >= (link.get("best_speed_gts") or link["speed_gts"])}
+    return frozenset(pci for model, pci, _link in rows if pci in idle and model not in awake)
+
+
+def _links(identity: Identity, devices: List[Device], asleep: FrozenSet[str]) -> List[Verdict]:
     """Every link once: that of a switch is shared by all below it, and judged under its own name."""
     verdicts: List[Verdict] = []
     seen: List[str] = []
@@ -101,11 +112,11 @@ def _links(identity: Identity, devices: List[Device]) -> List[Verdict]:
             seen.append(link.get("device"))
             own = place == 0
             where = device.where if own else VerdictSubject(device.where.node, None, None, "PCIe switch %s" % link.get("device"))
-            verdicts += _link(identity, where, link, own and device.gpu)
+            verdicts += _link(identity, where, link, own and device.gpu, device.pci in asleep)
     return verdicts
 
 
-def _link(identity: Identity, where: VerdictSubject, link: Mapping[str, Any], gpu: bool) -> List[Verdict]:
+def _link(identity: Identity, where: VerdictSubject, link: Mapping[str, Any], gpu: bool, asleep: bool) -> List[Verdict]:
     """Against the lower of what both ends can do; in a virtual machine the port above is made up, and the device's own limit counts."""
     best = "device" if identity.virtual is not None else "best"
     if identity.virtual is not None and (link.get("speed_gts") is None or link.get("width") is None):
@@ -113,7 +124,8 @@ def _link(identity: Identity, where: VerdictSubject, link: Mapping[str, Any], gp
     ends = "%s below %s" % (link.get("device"), link.get("port") or "the root complex")
     return [
         _at_best("pci.link_speed", where, link.get("%s_speed_gts" % best), link.get("speed_gts"), "%g GT/s", ends, "speed of the link",
-                 IDLE_HINT if gpu else SPEED_HINT, "warn" if gpu or identity.virtual is not None else "fail"),
+                 IDLE if gpu and asleep else IDLE_HINT if gpu else SPEED_HINT,
+                 "unknown" if gpu and asleep else "warn" if gpu or identity.virtual is not None else "fail"),
         _at_best("pci.link_width", where, link.get("%s_width" % best), link.get("width"), "x%d", ends, "width of the link", WIDTH_HINT,
                  "warn" if identity.virtual is not None else "fail"),
     ]
