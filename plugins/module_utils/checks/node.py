@@ -3,7 +3,7 @@
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..areas.network.verdicts import judge_devices, ports_of
+from ..areas.network.verdicts import judge_devices, judge_duplicates, ports_of
 from ..catalogue.drivers import hides_nvswitches
 from ..formats.text import first_of, join_names
 from ..observe.affinity import nearest
@@ -30,7 +30,8 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
 
     Peer ports judge what the inventory does not expect.
     """
-    rails = with_peers(judge_rails(seen), peer_verdicts(seen), over=("skipped",), alone=("port.width",))
+    alone = ("port.width",) if seen.spec["qos_profile"] else ("port.width", "qos.peers")  # with a profile qos.chain says it
+    rails = with_peers(judge_rails(seen), peer_verdicts(seen), over=("skipped",), alone=alone)
     return judge_machine(seen) + [(HEALTH, item) for item in rails]
 
 
@@ -47,7 +48,8 @@ def judge_machine(seen: Inspection) -> List[Tuple[str, Verdict]]:
         count = equal("node.hcas", where, seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
                       "rdma_expect.hcas", "number of HCAs")
     health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen))
-    health += judge_functions(seen) + judge_switches(seen) + judge_nearness(seen) + judge_gds(seen) + judge_health(seen)
+    health += judge_duplicates(seen) + judge_functions(seen) + judge_switches(seen) + judge_nearness(seen) + judge_gds(seen)
+    health += judge_health(seen)
     return verdicts + [(HEALTH, item) for item in health]
 
 
@@ -282,6 +284,9 @@ def _judged(seen: Inspection, where: VerdictSubject, rows: List[Dict[str, Any]],
     if not far:
         return verdict("gpu.near", where, "pass", level, gpus, "each GPU and each rail has one of the other kind within %s" % level)
     paths = sorted({{**gpus, **rails}[one] for one in far})
+    if seen.identity.virtual not in (None, "container") and len({row["path"] for row in rows}) == 1:
+        flat = "in this virtual machine each GPU and rail is %s apart, whatever the machine below has: NCCL_TOPO_FILE tells NCCL" % paths[0]
+        return verdict("gpu.near", where, "unknown", level, gpus, flat)
     words = "%s: nothing of the other kind is nearer than %s, and NCCL uses GPUDirect RDMA up to %s: data goes through host memory" % (
         first_of(far, 4), " or ".join(paths), level)
     return verdict("gpu.near", where, "warn", level, gpus, words)

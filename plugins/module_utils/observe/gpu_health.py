@@ -66,6 +66,7 @@ _YES = {
 REASONS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown", "sw_power_cap")
 _REASON_PLACES = tuple((name, tuple(form % name for form in ("clocks_event_reasons/clocks_event_reason_%s",
                                                              "clocks_throttle_reasons/clocks_throttle_reason_%s"))) for name in REASONS)
+_IDLE_PLACES = (("clocks_event_reasons", "clocks_event_reason"), ("clocks_throttle_reasons", "clocks_throttle_reason"))
 _NOTHING = ("", "N/A", "[N/A]", "Not Supported", "Requested functionality has been deprecated")
 _SMI_ERRORS = re.compile(r"\s{0,8}Link [0-9]{1,3}: (Replay|Recovery|CRC) Errors: ([0-9]{1,18})\Z")
 
@@ -83,7 +84,7 @@ def observe_gpu_health(host: Host, gpus: Sequence[Gpu], facts: Sequence[Dict[str
     answer = answer if answer.rc == TIMED_OUT else host.run(QUERY, SECONDS)
     found = gpus_of(answer.out) if answer.ok else []
     said = answer.err.strip() or answer.out.strip()
-    why = None if answer.ok and found else one_line(lines_in(said)[-1] if said else "it said nothing", 200)
+    why = None if answer.ok and found else one_line("; ".join(lines_in(said)[-2:]) if said else "it said nothing", 200)
     if found and any(gpu.get("nvlinks") for gpu in facts):
         errors = nvlink_errors(host.run(ERRORS, SECONDS).out)
         for gpu in found:
@@ -160,6 +161,8 @@ def gpu_row(pci: str, values: Dict[str, str]) -> Dict[str, Any]:
         gpu[name] = True if "Yes" in words else False if "No" in words else None
     states = [(name, first(places)) for name, places in _REASON_PLACES]
     gpu["pids"] = [pid for pid in map(whole, values.get("pids", "").split()[:PIDS]) if pid is not None]
+    idle = first(["%s/%s_gpu_idle" % place for place in _IDLE_PLACES])
+    gpu["idle"] = idle == "Active" if idle in ("Active", "Not Active") else None
     gpu["held_back"] = [name for name, state in states if state == "Active"] if any(state for _name, state in states) else None
     return gpu
 

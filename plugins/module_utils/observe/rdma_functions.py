@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """PCI functions that should have an RDMA device and have none, and the PCIe switches above GPUs and HCAs with what is in their slots.
 
-A function can do RDMA if its class is InfiniBand controller (0x0207), if its driver or its model (vendor and device id) has an RDMA device
-on another function of this node, or if its driver is known to have an RDMA driver beside it (``RDMA_MODULES``).
+A function can do RDMA if its class is InfiniBand controller (0x0207), if its model is an RDMA adapter (eRDMA, EFA), if its driver or its
+model (vendor and device id) has an RDMA device on another function of this node, or if its driver is known to have an RDMA driver beside it
+(``RDMA_MODULES``).
 """
 
 from typing import Any, Dict, List, NamedTuple, Optional, Set
@@ -28,6 +29,8 @@ RDMA_MODULES = {
 RDMA_CHILDREN = {
     "mlx5_core": ("mlx5_core.rdma.",), "ice": ("ice.roce.", "ice.iwarp."), "bnxt_en": ("bnxt_en.rdma.",), "ionic": ("ionic.rdma.",),
 }
+# Models that are RDMA devices and nothing else, whatever their class: erdma_hw.h, and efa_main.c of amzn-drivers.
+RDMA_MODELS = ("1ded:107f", "1d0f:efa0", "1d0f:efa1", "1d0f:efa2", "1d0f:efa3")
 ELSEWHERE = ("vfio", "pci-stub", "uio_", "igb_uio", "xen-pciback")  # drivers that hand a function to a virtual machine or a program
 SLOTS, SWITCHES, FUNCTIONS = 64, 64, 64  # the most that are kept
 DEVLINK = ("enable_rdma", "enable_roce")
@@ -58,8 +61,9 @@ def observe_rdma_functions(host: Host, identity: Identity) -> Optional[List[Dict
     gpus = [pci_place(host, gpu.pci) for gpu in identity.gpus]
     found = []
     for function in functions:
+        known_model = function.model in models or function.model in RDMA_MODELS
         capable = ("class" if function.kind == INFINIBAND else "driver" if function.driver in drivers
-                   else "model" if function.model in models else "known" if function.driver in RDMA_MODULES else None)
+                   else "model" if known_model else "known" if function.driver in RDMA_MODULES else None)
         if capable is not None and function.pci not in having:
             own = pci_place(host, function.pci)
             module = RDMA_MODULES.get(function.driver or "")
@@ -72,10 +76,10 @@ def observe_rdma_functions(host: Host, identity: Identity) -> Optional[List[Dict
 
 
 def _function(host: Host, address: str) -> Optional[Function]:
-    kind = pci_class(host, address)
-    if kind not in NETWORK:
+    kind, model = pci_class(host, address), model_of(host, address)
+    if kind not in NETWORK and model not in RDMA_MODELS:
         return None
-    return Function(address, kind, model_of(host, address), linked_name(host, "%s/%s/driver" % (PCI_DEVICES, address)))
+    return Function(address, kind, model, linked_name(host, "%s/%s/driver" % (PCI_DEVICES, address)))
 
 
 def model_of(host: Host, address: str) -> str:

@@ -21,6 +21,7 @@ VIRTUAL = "in a virtual machine this is the hypervisor's"
 SPEED_HINT = "reseat card, riser or cable; in the BIOS check the slot's PCIe link speed (Auto, or the generation of the card)"
 WIDTH_HINT = "reseat card, riser or cable; in the BIOS check the slot's bifurcation (x16), and at slots that share lanes"
 IDLE_HINT = "a GPU that is idle may lower its link by itself, so inspect again under load; else " + SPEED_HINT
+LOWEST, AT_REST = 2.5, "the GPU is idle, and its link at 2.5 GT/s as those of all idle GPUs: inspect again under load"
 ABOVE_4G_HINT = "turn on Above 4G Decoding in the BIOS (also called MMIO above 4GB, with MMIO High Base and Size large enough for all GPUs)"
 SRIOV_HINT = "turn on SR-IOV in the BIOS, and SRIOV_EN with NUM_OF_VFS in the NIC's firmware"
 ACS_HINT = "GPU and HCA then talk through the root complex; apply clears it (pci_tuning_acs: disable), or turn ACS off in the BIOS"
@@ -43,7 +44,7 @@ def judge_platform(seen: Inspection) -> List[Verdict]:
     devices = _devices(node, facts)
     rails = rail_nics(spec, identity)
     pci = facts.get("pci") or {}
-    verdicts = _links(identity, devices)
+    verdicts = _links(identity, devices, _at_rest(devices, facts))
     for device in devices:
         if device.gpu:
             verdicts.append(_above_4g(device))
@@ -90,7 +91,15 @@ def _devices(node: str, facts: Mapping[str, Any]) -> List[Device]:
     return found
 
 
-def _links(identity: Identity, devices: List[Device]) -> List[Verdict]:
+def _at_rest(devices: Sequence[Device], facts: Mapping[str, Any]) -> List[str]:
+    """GPUs that say that they are idle, if the links of all of them run at the lowest speed: their speed shows under load alone."""
+    gpus = ((facts.get("health") or {}).get("gpu") or {}).get("gpus") or []
+    idle = [gpu.get("pci") for gpu in gpus if gpu.get("idle")]
+    speeds = [(device.link.get("links") or [{}])[0].get("speed_gts") for device in devices if device.pci in idle]
+    return [device.pci for device in devices if device.pci in idle] if speeds and set(speeds) == {LOWEST} else []
+
+
+def _links(identity: Identity, devices: List[Device], at_rest: Sequence[str]) -> List[Verdict]:
     """Every link once: that of a switch is shared by all below it, and judged under its own name."""
     verdicts: List[Verdict] = []
     seen: List[str] = []
@@ -101,7 +110,9 @@ def _links(identity: Identity, devices: List[Device]) -> List[Verdict]:
             seen.append(link.get("device"))
             own = place == 0
             where = device.where if own else VerdictSubject(device.where.node, None, None, "PCIe switch %s" % link.get("device"))
-            verdicts += _link(identity, where, link, own and device.gpu)
+            verdicts += [verdict(item.check, where, "unknown", item.expected, item.found, AT_REST)
+                         if own and device.pci in at_rest and (item.check, item.status) == ("pci.link_speed", "warn") else item
+                         for item in _link(identity, where, link, own and device.gpu)]
     return verdicts
 
 
