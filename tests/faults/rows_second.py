@@ -729,6 +729,35 @@ FAULTS += (
     Fault("l40s-roce", "H07: the speed of idle GPUs' links", idle_links, "pci.link_speed", "unknown", "inspect again under load", 0),
     Fault("l40s-roce", "one of the idle GPUs at 2.5 GT/s", idle_link(GPUS[3]), "pci.link_speed", "warn", "2.5 GT/s"),
 )
+SLURMD = together(unit("slurmd", "active"), put("cmd/systemctl_show_-p_Id_-p_LimitMEMLOCK_slurmd.service",
+                                               "Id=slurmd.service\nLimitMEMLOCK=65536\n"))
+CONF = "etc/nccl.conf"
+# Beside the list: the other ways in which the checks that it asked for fail and warn.
+FAULTS += (
+    Fault("h200-roce", "NCCL_IB_HCA excludes all HCAs", put(CONF, "NCCL_IB_HCA=^mlx5\n"), "nccl.hcas", "fail", "no RDMA device"),
+    Fault("h200-roce", "NCCL_IB_HCA names a device too many", put(CONF, "NCCL_IB_HCA=mlx5_0,mlx5_1,rdma0\n"), "nccl.hcas", "warn", "rdma0"),
+    Fault("h200-roce", "NCCL_IB_GID_INDEX names RoCE v1", put(CONF, "NCCL_IB_GID_INDEX=2\n"), "nccl.gid", "fail", "that is index 3"),
+    Fault("h200-roce", "NCCL_IB_GID_INDEX names a link-local GID, and there is no other", together(
+        put(CONF, "NCCL_IB_GID_INDEX=1\n"), *(gids(rail, 2, 3) for rail in range(8))), "nccl.gid", "warn", "link-local"),
+    Fault("bond", "LACP without a partner, seen without root", bond(NO_LACP.replace(f"\tPartner Mac Address: {NONE}\n", "")), "port.bond",
+          "fail", "does not answer LACP"),
+    Fault("bond", "members at two switches without MLAG", bond(NO_LACP.replace(NONE, "94:6d:ae:aa:00:01").replace("churned", "none")),
+          "port.bond", "warn", "2 aggregators"),
+    Fault("bond", "a member without a link", bond(LACP.replace("ens20f1np1\nMII Status: up", "ens20f1np1\nMII Status: down")), "port.bond",
+          "warn", "ens20f1np1 has no link"),
+    Fault("h200-roce", "PFC on another priority on one rail", together(
+        *(qos(f"ens{rail + 10}np0", "dscp", [4 if rail == 2 else 3]) for rail in range(8))), "qos.peers", "warn", "PFC 4"),
+    Fault("l40s-roce", "the ACPI timer is the clock source", clocksource("acpi_pm", "acpi_pm "), "node.clocksource", "warn", "acpi_pm"),
+    Fault("a100-roce", "slurmd may lock 64 KiB", SLURMD, "node.memlock", "warn", "slurmd.service"),
+    Fault("h200-roce", "a cgroup below without RDMA objects", put("sys/fs/cgroup/system.slice/jobs.slice/rdma.max", "mlx5_0 hca_handle=max "
+          "hca_object=0\n"), "node.rdma_limit", "warn", "system.slice/jobs.slice"),
+)
+HEALTHY += (
+    Healthy("h200-roce", "one /32 on all rails of a routed host", addresses(*(
+        (f'"local": "10.10.{rail}.11", "prefixlen": 24', '"local": "10.9.9.9", "prefixlen": 32')
+        for rail in range(8))), ("rail.duplicate",)),
+    Healthy("h200-roce", "NCCL's settings fit the node", put(CONF, "NCCL_IB_HCA=mlx5\nNCCL_IB_GID_INDEX=3\n"), ("nccl.hcas", "nccl.gid")),
+)
 # MI300X: check ends 4 as soon as there is one, because nothing of it but PCIe, error counts and links is judged; a failure would end 1.
 FAULTS += (
     Fault("mi300x8", "H23: eight MI300X in CPX are healthy", together(

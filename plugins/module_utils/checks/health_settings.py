@@ -20,11 +20,17 @@ def setting_signs(health: Mapping[str, Any]) -> List[Sign]:
 
 
 def settings_judged(health: Mapping[str, Any]) -> List[str]:
-    """The checks that there is evidence for."""
+    """The checks that there is evidence for: of a bond the link of each member, and with LACP its aggregator."""
     bonds = rows(health.get("bonds"))
-    complete = bool(bonds) and all(member.get("up") is not None for bond in bonds for member in rows(bond.get("members")))
+    complete = bool(bonds) and all(_whole(bond) for bond in bonds)
     return [check for check, there in (("port.bond", complete), ("node.clocksource", mapping(health.get("clocksource")).get("current")))
             if there]
+
+
+def _whole(bond: Mapping[str, Any]) -> bool:
+    members = rows(bond.get("members"))
+    needed = ("up", "aggregator") if bond.get("mode") == LACP else ("up",)
+    return bool(members) and all(member.get(name) is not None for member in members for name in needed)
 
 
 def _bond(bond: Mapping[str, Any]) -> List[Sign]:

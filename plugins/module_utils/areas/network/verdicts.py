@@ -26,7 +26,9 @@ def judge_duplicates(seen: Inspection) -> List[Verdict]:
     validate asks the network as well. Nothing is said of an address that is alone on this node.
     """
     failed = (seen.facts.get("health") or {}).get("duplicates") or {}
-    held = {netdev.get("name"): [address.partition("/")[0] for address in netdev.get("addresses") or []]
+    # One address with a prefix of its full length on all interfaces is how routed hosts number them (ip unnumbered).
+    held = {netdev.get("name"): [address.partition("/")[0] for address in netdev.get("addresses") or []
+                                 if not address.endswith(("/32", "/128"))]
             for netdev in seen.facts.get("netdevs") or [] if netdev.get("kind") not in ("loopback", "virtual") or netdev.get("name") in [
                 target.netdev for target in seen.targets]}
     found = []
