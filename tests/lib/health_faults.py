@@ -44,6 +44,17 @@ def log(*lines: str, at: float = 40000.0, step: float = 1.0) -> Callable[[Tree],
     return inject
 
 
+def bond(*members: tuple[str, str], partner: str = "94:6d:ae:aa:00:01", down: bool = False) -> Callable[[Tree], None]:
+    """/proc/net/bonding of a bond with LACP (bond_procfs.c): aggregator and churn state of each member; ``down``: the last has no link."""
+    text = (f"Bonding Mode: IEEE 802.3ad Dynamic link aggregation\nMII Status: up\n\n802.3ad info\nActive Aggregator Info:\n"
+            f"\tAggregator ID: 1\n\tPartner Mac Address: {partner}\n\n")
+    for place, (aggregator, churn) in enumerate(members):
+        link = "down" if down and place == len(members) - 1 else "up"
+        text += (f"Slave Interface: ens20f{place}np{place}\nMII Status: {link}\nAggregator ID: {aggregator}\nActor Churn State: none\n"
+                 f"Partner Churn State: {churn}\n\n")
+    return lambda tree: tree.put("/proc/net/bonding/bond0", text)
+
+
 def smi(before: str, after: str) -> Callable[[Tree], None]:
     """Of the second GPU."""
 
@@ -507,13 +518,6 @@ FAULTS: tuple[Fault, ...] = (
         "lack of memory",
         log("Out of memory: Killed process 4711 (python3) total-vm:1kB, anon-rss:1kB, file-rss:0kB, shmem-rss:0kB, UID:0"),
     ),
-    Fault(
-        "OOM kill in a job's cgroup",
-        "node.oom",
-        "warn",
-        "lack of memory",
-        log("Memory cgroup out of memory: Killed process 4711 (python3)"),
-    ),
     Fault("hung task", "node.hung", "warn", "hung in the kernel", log("INFO: task python3:4711 blocked for more than 122 seconds.")),
     Fault("soft lockup", "node.hung", "warn", "stuck", log("watchdog: BUG: soft lockup - CPU#18 stuck for 27s! [python3:4711]")),
     Fault("file system read-only", "node.disk", "fail", "gave up", log("EXT4-fs (nvme0n1p2): Remounting filesystem read-only")),
@@ -524,5 +528,14 @@ FAULTS: tuple[Fault, ...] = (
     Fault(
         "clock not synchronised", "node.clock", "warn", "not synchronised", put("/cmd/timedatectl_show_-p_NTPSynchronized_--value", "no\n")
     ),
+    Fault("time read from the HPET", "node.clocksource", "warn", "hpet", put(
+        "/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n")),
+    Fault("a cgroup without RDMA", "node.rdma_limit", "warn", "system.slice", put(
+        "/sys/fs/cgroup/system.slice/rdma.max", "mlx5_0 hca_handle=max hca_object=0\nmlx5_1 hca_handle=max hca_object=max\n")),
+    Fault("a bond without a LACP partner", "port.bond", "fail", "does not answer LACP", bond(
+        ("1", "churned"), ("2", "churned"), partner="00:00:00:00:00:00"), "roce8-bond"),
+    Fault("a bond in two aggregators", "port.bond", "warn", "in 2 aggregators", bond(("1", "none"), ("2", "none")), "roce8-bond"),
+    Fault("a bond's member without a link", "port.bond", "warn", "ens20f1np1 has no link", bond(
+        ("1", "none"), ("1", "none"), down=True), "roce8-bond"),
     *(Fault(row.title, row.check, row.status, row.says, log(*row.lines)) for row in health_lines.FAULTS),
 )

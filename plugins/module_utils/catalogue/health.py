@@ -66,6 +66,8 @@ CHECKS: Tuple[HealthCheck, ...] = (
     HealthCheck("port.efa", "ports", "few lost packets and lost peers of EFA since boot", "compare the instances of the job; stop and "
                 "start the one that stands out", MINOR),
     HealthCheck("qos.storm", "ports", "the NIC never gave up pausing; no pause of 200 ms when measured", "inspect PCIe and memory", MINOR),
+    HealthCheck("port.bond", "bonds", "all members of a bond with an RDMA device carry traffic", "turn on LACP for both ports of the "
+                "switch (active, one MLAG); inspect the member without a link"),
     HealthCheck("port.cable", "ports", "ports of one speed have one kind of cable", "compare it with the cabling plan", MINOR),
     HealthCheck("port.growth", "ports", "few errors of the link in an hour (the agent's)", "clean or replace cable and transceiver", MINOR),
     HealthCheck("port.fec", "ports", "ports of one speed have one FEC", "ethtool --set-fec auto on both ends", MINOR),
@@ -81,5 +83,9 @@ CHECKS: Tuple[HealthCheck, ...] = (
     HealthCheck("node.lustre", "Lustre", "LNet over RDMA loses nothing, no client was evicted", "lctl ping the servers; inspect the fabric",
                 MINOR),
     HealthCheck("node.clock", "clock", "synchronised", "inspect chrony or systemd-timesyncd", MINOR),
+    HealthCheck("node.clocksource", "clock source", "the kernel reads its time from the CPU, not from a device", "find in the kernel's log "
+                "why the TSC is unstable; update the BIOS, reboot", MINOR),
+    HealthCheck("node.rdma_limit", "cgroups", "no cgroup of services, pods or users is denied RDMA", "write max to its rdma.max, and to "
+                "what sets it", MINOR),
 )
 BY_CHECK = {row.check: row for row in CHECKS}

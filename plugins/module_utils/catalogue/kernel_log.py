@@ -65,6 +65,8 @@ RULES: Tuple[LogRule, ...] = (
           "the driver could not initialise the GPU", "drain the node and reboot it; where it fails again, return the GPU"),
     _rule("sxid_fatal", "gpu.sxid", "fail", "SXid (", r"nvidia-nvswitch[0-9]{1,3}: SXid \(PCI:" + _GPU
           + r"\): (?P<number>[0-9]{1,6}), Fatal", "Fabric Manager User Guide", "fatal error of an NVSwitch"),
+    _rule("sxid_benign", "gpu.sxid", "pass", "SXid (", r"nvidia-nvswitch[0-9]{1,3}: SXid \(PCI:" + _GPU
+          + r"\): (?P<number>22013), Non-fatal", "Fabric Manager User Guide: can be ignored", "note: NVIDIA calls it safe to ignore"),
     _rule("sxid", "gpu.sxid", "warn", "SXid (", r"nvidia-nvswitch[0-9]{1,3}: SXid \(PCI:" + _GPU + r"\): (?P<number>[0-9]{1,6}), Non-fatal",
           "Fabric Manager User Guide", "error of an NVSwitch that is not fatal",
           "follow it up if it comes again (Fabric Manager User Guide)"),
@@ -191,7 +193,9 @@ RULES: Tuple[LogRule, ...] = (
           r" (?:fatal|recoverable)", "acpi/apei/ghes.c, Linux", "hardware error that the firmware could not correct"),
     _rule("edac_ue", "node.memory", "fail", "EDAC ", r"EDAC (?P<device>[A-Za-z0-9#_]{1,20}): [0-9]{1,9} UE [^\[(/]{1,200}? on ",
           "edac/edac_mc.c, Linux", "uncorrected error of the node's memory"),
-    _rule("oom", "node.oom", "warn", "ut of memory", r"(?:Memory cgroup out|Out) of memory(?: \([a-z_]{1,40}\))?: Kill(?:ed)? process"
+    _rule("oom_cgroup", "node.oom", "pass", "Memory cgroup out of memory", r"Memory cgroup out of memory(?: \([a-z_]{1,40}\))?: Kill(?:ed)?"
+          r" process [0-9]{1,10} ", "mm/oom_kill.c, Linux", "note: a job, pod or service met its own limit of memory, and was killed"),
+    _rule("oom", "node.oom", "warn", "ut of memory", r"Out of memory(?: \([a-z_]{1,40}\))?: Kill(?:ed)? process"
           r" [0-9]{1,10} ", "mm/oom_kill.c, Linux", "the kernel killed a process for lack of memory"),
     _rule("hung", "node.hung", "warn", "blocked for more than", "INFO: task .{1,40}:[0-9]{1,10} blocked for more than [0-9]{1,9} seconds",
           "kernel/hung_task.c, Linux", "a process hung in the kernel"),

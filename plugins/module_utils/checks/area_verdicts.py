@@ -18,6 +18,7 @@ from ..areas.kernel.kernel import judge_kernel
 from ..areas.nccl import aiacc, environment
 from ..areas.nccl.aiacc import judge_aiacc
 from ..areas.nccl.gid_index import judge_nccl_gid
+from ..areas.nccl.hca_list import judge_hca_list
 from ..areas.nccl.net_plugin import judge_net_plugin
 from ..areas.network import network, rxe
 from ..areas.network.verdicts import judge_interfaces, judge_soft_roce
@@ -62,6 +63,7 @@ AREA_VERDICTS: Tuple[AreaVerdicts, ...] = (
     AreaVerdicts(opensm.NAME, judge_opensm, ()),
     AreaVerdicts(limits.NAME, judge_memlock, ("node.memlock",)),
     AreaVerdicts(environment.NAME, judge_nccl_gid, ("nccl.gid",)),
+    AreaVerdicts(environment.NAME, judge_hca_list, ("nccl.hcas",)),
     AreaVerdicts(environment.NAME, judge_net_plugin, ()),
 )
 SETTLED = {(row.area, check) for row in AREA_VERDICTS for check in row.settles}

@@ -18,6 +18,7 @@ from .health_log import log_signs
 from .health_node import HOUR, Node, node_of
 from .health_optics import lacks_fec, symbol_signs, unused_lanes
 from .health_partitions import efa_judged, efa_signs, partition_signs, partitions_judged
+from .health_settings import setting_signs, settings_judged
 from .signs import Sign, gpu_subject
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
@@ -56,7 +57,8 @@ def health_verdicts(
     ) if there and check not in (processes.get("unseen") or [])]
     signs += accelerator_signs(facts) + partition_signs(facts) + efa_signs(facts, node.hours)
     signs += symbol_signs(health.get("ports") or [], BIT_ERRORS)
-    looked += gpu_looked(facts, health) + accelerators_judged(facts)
+    signs += setting_signs(health)
+    looked += gpu_looked(facts, health) + accelerators_judged(facts) + settings_judged(health)
     return verdicts_of(name, [sign for sign in signs if _own(sign, node)],
                        [check for check in dict.fromkeys(looked) if _concerned(check, node, switched)])
 
@@ -113,7 +115,9 @@ def memory_signs(node: Node) -> List[Sign]:
         corrected = row.get("corrected") or 0
         rows = (("fail", row.get("uncorrected") or 0, "%d errors of memory that ECC could not correct"),
                 ("warn", corrected if corrected > MEMORY_A_DAY * max(node.hours, 24) / 24 else 0, "%d corrected errors of memory"))
-        found += [Sign("node.memory", row["controller"], None, status, str(count), form % count) for status, count, form in rows if count]
+        where = " (%s)" % first_of(row["dimms"], 4) if row.get("dimms") else ""
+        found += [Sign("node.memory", row["controller"], None, status, str(count), form % count + where) for status, count, form in rows
+                  if count]
     return found
 
 

@@ -12,10 +12,11 @@ from ..catalogue.xids import ASKS_NOTHING
 from .health_nvlink import domain_signs, domains_judged, nvlink_signs, nvlinks_judged
 from .signs import Sign, gpu_sign, majority
 
-TIMED_OUT, NOT_THERE = 124, 127
+TIMED_OUT, NOT_THERE, VERSION_MISMATCH = 124, 127, 18  # the last: NVML_ERROR_LIB_RM_VERSION_MISMATCH, nvml.h
 # A device filter of systemd or of a container (DeviceAllow=, cgroup v2): opening /dev/nvidia0 is refused, to root too.
 HIDDEN = "hidden from this session: the driver has %s, and a device filter (sshd's DeviceAllow=, a job's cgroup) refuses /dev/nvidia*"
 UNHIDE = "look from outside the session: systemd-run --pipe --wait railwright check, or the agent's findings"
+RELOAD = "the driver was upgraded under a running node: unload and load its modules, or reboot"
 SLOWED = {"hw_power_brake_slowdown": "the power brake is on", "hw_slowdown": "hardware slowdown is on"}
 
 
@@ -63,7 +64,8 @@ def _silent(facts: Mapping[str, Any], gpu: Mapping[str, Any]) -> Sign:
     unknown = gpu["rc"] == NOT_THERE or gpu["denied"] or waking
     hint = "; without persistence mode every call initialises the GPUs first" if waking else ""
     text = "nvidia-smi does not answer: %s%s" % (gpu["why"], hint)
-    return Sign("gpu.answers", "GPUs", None, "unknown" if unknown else "fail", "no answer", text)
+    todo = RELOAD if gpu["rc"] == VERSION_MISMATCH else ""
+    return Sign("gpu.answers", "GPUs", None, "unknown" if unknown else "fail", "no answer", text, todo)
 
 
 def _recovery(row: Mapping[str, Any], _like: Sequence[Mapping[str, Any]]) -> List[Sign]:

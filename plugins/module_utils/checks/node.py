@@ -3,7 +3,7 @@
 
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ..areas.network.verdicts import judge_devices, ports_of
+from ..areas.network.verdicts import judge_devices, judge_duplicates, ports_of
 from ..catalogue.drivers import hides_nvswitches
 from ..formats.text import first_of, join_names
 from ..observe.affinity import nearest
@@ -31,7 +31,8 @@ def judge_node(seen: Inspection) -> List[Tuple[str, Verdict]]:
 
     Peer ports judge what the inventory does not expect.
     """
-    rails = with_peers(judge_rails(seen), peer_verdicts(seen), over=("skipped",), alone=("port.width",))
+    alone = ("port.width",) if seen.spec["qos_profile"] else ("port.width", "qos.peers")  # with a profile qos.chain says it
+    rails = with_peers(judge_rails(seen), peer_verdicts(seen), over=("skipped",), alone=alone)
     return judge_machine(seen) + [(HEALTH, item) for item in rails]
 
 
@@ -48,26 +49,28 @@ def judge_machine(seen: Inspection) -> List[Tuple[str, Verdict]]:
         count = equal("node.hcas", where, seen.spec.expect.get("hcas"), len(hcas) if hcas is not None else None,
                       "rdma_expect.hcas", "number of HCAs")
     health = [count] + ([] if seen.spec.rdma_stack == "soft_roce" else judge_devices(seen))
-    health += judge_functions(seen) + judge_switches(seen) + judge_nearness(seen) + judge_bonds(seen) + judge_gds(seen) + judge_health(seen)
+    health += judge_duplicates(seen) + judge_functions(seen) + judge_switches(seen) + judge_nearness(seen) + judge_bonds(seen)
+    health += judge_gds(seen) + judge_health(seen)
     return verdicts + [(HEALTH, item) for item in health]
 
 
 def judge_bonds(seen: Inspection) -> List[Verdict]:
-    """A member without a link, of a bond over HCAs whose other members have one: the bond's RDMA device stays ACTIVE, at half its rate.
+    """Warn of a member without a link, of a bond over HCAs whose other members have one: the bond's RDMA device stays ACTIVE, at half its rate.
 
-    It warns, with the code of the port that the bond stands for.
+    A bond that the kernel's bonding file was read of is judged by that (health_settings.py).
     """
     found = []
+    known = {bond.get("name") for bond in (seen.facts.get("health") or {}).get("bonds") or []}
     pcis = {hca.pci for hca in seen.identity.hcas}
     states = {nic: netdev_facts(seen.facts, nic.name).get("operstate") for nic in seen.identity.nics if nic.bond is not None}
-    for bond in sorted({str(nic.bond) for nic in states if nic.pci in pcis}):
+    for bond in sorted({str(nic.bond) for nic in states if nic.pci in pcis} - known):
         members = {nic.name: state for nic, state in states.items() if nic.bond == bond}
         dark = [name for name, state in sorted(members.items()) if state in NO_CARRIER]
         for name in dark if "up" in members.values() else ():
-            found.append(verdict("port.state", VerdictSubject(seen.node, None, None, "%s, member %s" % (bond, name)), "warn", "up",
-            members[name],
-                                 "%s has no link, and %s runs on %d of its %d members: inspect cable, transceiver and switch port" % (
-                                     name, bond, len(members) - len(dark), len(members))))
+            text = "%s has no link, and %s runs on %d of its %d members: inspect cable, transceiver and switch port" % (
+                name, bond, len(members) - len(dark), len(members))
+            where = VerdictSubject(seen.node, None, None, "%s, member %s" % (bond, name))
+            found.append(verdict("port.bond", where, "warn", "up", members[name], text))
     return found
 
 
@@ -302,6 +305,9 @@ def _judged(seen: Inspection, where: VerdictSubject, rows: List[Dict[str, Any]],
     if not far:
         return verdict("gpu.near", where, "pass", level, gpus, "each GPU and each rail has one of the other kind within %s" % level)
     paths = sorted({{**gpus, **rails}[one] for one in far})
+    if seen.identity.virtual not in (None, "container") and len({row["path"] for row in rows}) == 1:
+        flat = "in this virtual machine each GPU and rail is %s apart, whatever the machine below has: NCCL_TOPO_FILE tells NCCL" % paths[0]
+        return verdict("gpu.near", where, "unknown", level, gpus, flat)
     words = "%s: nothing of the other kind is nearer than %s, and NCCL uses GPUDirect RDMA up to %s: data goes through host memory" % (
         first_of(far, 4), " or ".join(paths), level)
     return verdict("gpu.near", where, "warn", level, gpus, words)

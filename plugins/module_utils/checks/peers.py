@@ -11,6 +11,7 @@ from collections import Counter
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from ..areas.network.verdicts import ports_of
+from ..formats.outside import mapping, rows
 from ..formats.text import grouped
 from ..rules.comparisons import Inspection, VerdictSubject, number_text, unreadable, verdict
 from ..rules.path_mtu import as_int, hca_facts, parsed_gid
@@ -64,11 +65,19 @@ def _active_mtu(port: Port) -> Any:
     return as_int(port.facts.get("active_mtu"))
 
 
+def _lossless(port: Port) -> Any:
+    """Trust and PFC as one text: with either of them another rail's packets are lost, or paused, where this one's are not."""
+    qos = port.facts.get("qos") or {}
+    trust, pfc = qos.get("trust"), qos.get("pfc")
+    return None if trust is None or pfc is None else "trust %s, PFC %s" % (trust, ",".join(map(str, pfc)) or "off")
+
+
 ATTRIBUTES = (
     Attribute("port.rate", "rate", " Gb/s", _rate, "fail", "rdma_expect.rate_gbps"),
     Attribute("port.width", "link width", "X", _lanes, "fail", "rdma_expect.rate_gbps"),
     Attribute("rail.mtu", "interface MTU", "", _netdev_mtu, "fail", "rdma_mtu"),
     Attribute("port.active_mtu", "active_mtu", "", _active_mtu, "fail", "rdma_expect.active_mtu"),
+    Attribute("qos.peers", "lossless RoCE", "", _lossless, "warn", "rdma_qos_profile", ordered=False),
     Attribute("hca.fw_ver", "firmware", "", lambda port: port.hca.get("fw_ver"), "warn", "rdma_expect.fw_ver", ordered=False),
 )
 CHECKS = tuple(row.check for row in ATTRIBUTES) + ("rail.gid",)
@@ -103,7 +112,9 @@ def with_peers(own: Sequence[Verdict], peers: Sequence[Verdict], over: Sequence[
 def peers_of(seen: Inspection) -> Dict[Tuple[Any, ...], List[Port]]:
     """The rails by what makes them peers. Virtual functions and sub-functions have none: their limits are an administrator's."""
     away = distances(seen.facts)
-    ports = [Port(where, hca_facts(seen.facts, where.hca) or {}, port) for _target, where, port in ports_of(seen)]
+    qos = {(nic.get("hca"), nic.get("port")): nic for nic in rows(mapping(seen.facts.get("qos")).get("nics"))}
+    ports = [Port(where, hca_facts(seen.facts, where.hca) or {}, dict(port, qos=qos.get((where.hca, where.port))))
+             for _target, where, port in ports_of(seen)]
     real = [port for port in ports if not is_virtual(port.hca)]
     return grouped((_key(port, away.get((port.where.hca, port.where.port))), port) for port in real)
 

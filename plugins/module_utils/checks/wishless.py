@@ -22,7 +22,7 @@ from .rails import DARK, RAIL, VIRTUAL, distances, has_link, is_virtual, kind_of
 
 # Without an inventory these can say nothing, or only that it is empty.
 NEEDS_WISH = frozenset((
-    "erdma.mode", "firewall.roce", "firewall.tcp", "nccl.gid", "node.hcas", "pci.max_read_request", "port.link_layer", "qos.boot",
+    "erdma.mode", "firewall.roce", "firewall.tcp", "node.hcas", "pci.max_read_request", "port.link_layer", "qos.boot",
     "qos.chain", "rail.address", "rail.device",
 ))
 OF_PEERS = ("rail.gid", "rail.mtu")  # without an inventory only peer ports judge these
@@ -39,7 +39,7 @@ def judge_without_wish(node: str, values: Mapping[str, Any], identity: Identity,
     fabrics = [name for name in FABRICS if rails.get(name)] or [dark]
     every = [target for name in fabrics for target in rails.get(name, [])]
     found = [item for _area, item in judge_machine(seen_as(node, values, identity, facts, fabrics[0], every))
-             if item.check not in OF_PEERS]
+             if item.check not in OF_PEERS and (every or item.check != "nccl.gid")]
     for name in fabrics:
         seen = seen_as(node, values, identity, facts, name, rails.get(name, []))
         found += _judged_rails(seen)
@@ -55,7 +55,7 @@ def _judged_rails(seen: Inspection) -> List[Verdict]:
     """By the floors, else by peers: the worse of the two. A rate that cannot be read is a missing answer."""
     peers = peer_verdicts(seen)
     floors = [item for item in judge_rails(seen) if item.check not in OF_PEERS]
-    own = with_peers(floors, peers, over=("skipped", "pass"), alone=OF_PEERS + ("port.width",))
+    own = with_peers(floors, peers, over=("skipped", "pass"), alone=OF_PEERS + ("port.width", "qos.peers"))
     return [unreadable(item.check, VerdictSubject(item.node, item.hca, item.port, item.subject), None, "the rate")
             if (item.check, item.status, item.found) == ("port.rate", "skipped", None) else item for item in own]
 

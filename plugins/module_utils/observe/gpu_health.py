@@ -161,7 +161,7 @@ def gpu_row(pci: str, values: Dict[str, str]) -> Dict[str, Any]:
         gpu[name] = True if "Yes" in words else False if "No" in words else None
     states = {name: first(places) for name, places in _REASON_PLACES.items()}
     idle = states.pop("gpu_idle")
-    gpu["idle"] = idle == "Active" if idle is not None else None
+    gpu["idle"] = idle == "Active" if idle in ("Active", "Not Active") else None
     gpu["pids"] = [pid for pid in map(whole, values.get("pids", "").split()[:PIDS]) if pid is not None]
     gpu["held_back"] = [name for name, state in states.items() if state == "Active"] if any(states.values()) else None
     return gpu

@@ -17,11 +17,13 @@ from ..formats import sysfs_values
 from ..formats.outside import lines_in
 from ..host.host import Host
 from .boot import kernel_options
+from .devices import CLASS_INFINIBAND, attribute, driver_of, entries
 from .gpu_driver import loaded_driver
 from .modules import module_path
 
 MEMORY_PEERS = "/sys/kernel/mm/memory_peers"
 MODULES = ("nvidia_peermem", "nv_peer_mem")
+EFA = "efa"
 OPTIONS = ("CONFIG_DMA_SHARED_BUFFER", "CONFIG_DMABUF_MOVE_NOTIFY", "CONFIG_PCI_P2PDMA", "CONFIG_INFINIBAND_ON_DEMAND_PAGING")
 
 
@@ -39,10 +41,21 @@ def observe_gpudirect(
                          for name in host.listdir(MEMORY_PEERS) if sysfs_values.is_name(name)],
         "nvidia_driver": driver.version,
         "nvidia_flavour": driver.flavour,
+        "efa_p2p": efa_providers(host),
         "gdrdrv_loaded": "gdrdrv" in modules if modules is not None else None,
         "kernel_options": kernel_options(host, kernel, OPTIONS),
         "dmabuf": _dmabuf(host, driver.version is not None and gpus > 0),
     }
+
+
+def efa_providers(host: Host) -> Dict[str, str]:
+    """By EFA device which accelerator's memory its driver reaches without dma-buf: NVIDIA, NVIDIA peermem, NEURON; '' for none.
+
+    Only Amazon's own driver has the file (amzn-drivers, efa_sysfs.c and efa_p2p.c).
+    """
+    names = [name for name in entries(host, CLASS_INFINIBAND) if driver_of(host, "%s/%s" % (CLASS_INFINIBAND, name)) == EFA]
+    told = {name: attribute(host, "%s/%s/device/p2p" % (CLASS_INFINIBAND, name)) for name in names}
+    return {name: sysfs_values.token(text.strip()) or "" for name, text in told.items() if text is not None}
 
 
 def peermem_facts(modules: Optional[Mapping[str, Mapping[str, Any]]]) -> Dict[str, Any]:

@@ -8,20 +8,24 @@ reason beside it where a reader would wonder.
 import re
 from typing import Any, Dict, List, Mapping, Optional, Pattern, Sequence, Tuple
 
-from ..formats.outside import lines_in, number
+from ..formats.outside import lines_in, number, rows
 from ..formats.sysfs_values import integer, is_name, pci_address, token
 from ..host.disk import MOUNTS, mount_of, plain_path
 from ..host.host import Host
 from ..host.kernel_ring import uptime
 from ..types import Identity
+from .bonding import observe_bonds
 from .devices import CLASS_NET, attribute, pci_attribute
 from .gpu_health import TIMED_OUT, observe_gpu_health
 from .kernel_log import observe_log
 from .mlxlink import observe_infiniband
+from .nics import interface_rows
 from .processes import boot_time, observe_processes
 
 SECONDS = 5.0
 EDAC = "/sys/devices/system/edac/mc"
+CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+CGROUPS, CGROUPS_READ = "/sys/fs/cgroup", 128
 RESTORE = "/var/lib/railwright/restore"  # apply/journal.py, which no observer may import
 RUNS = 20
 MEMORIES, MOUNTS_ASKED, FUNCTIONS = 64, 16, 256
@@ -29,6 +33,7 @@ PLACES = tuple("/" + name for name in ("", "var", "tmp"))
 ANYBODYS = PLACES[2]  # anybody can fill it
 CLOCK = ("timedatectl", "show", "-p", "NTPSynchronized", "--value")
 NETWORK_FILES = ("nfs", "nfs4")
+_DIMM = re.compile(r"(?:dimm|rank)[0-9]{1,3}\Z")
 _ERRORS = re.compile(r"^([A-Za-z0-9_]{1,40}) ([0-9]{1,18})$", re.MULTILINE)
 AER_FILES = (("corrected", "aer_dev_correctable"), ("nonfatal", "aer_dev_nonfatal"), ("fatal", "aer_dev_fatal"))
 HARMLESS = "UnsupReq"  # what a bus scan provokes: advisory, and on healthy machines too
@@ -51,6 +56,10 @@ def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> 
         "clock": clock_synchronised(host) if identity.has("systemd") and not container else None,
         "mounts": observe_mounts(host),
         "disks": observe_disks(host),
+        "bonds": observe_bonds(host, facts.get("hcas") or []),
+        "duplicates": observe_duplicates(host),
+        "clocksource": observe_clocksource(host),
+        "rdma_limits": [] if container else observe_rdma_limits(host),
     }
 
 
@@ -86,7 +95,42 @@ def observe_memory(host: Host) -> List[Dict[str, Any]]:
     """What the memory controllers have counted since their driver was loaded (EDAC)."""
     names = [name for name in host.listdir(EDAC) if name.startswith("mc") and is_name(name)][:MEMORIES]
     return [{"controller": name, "corrected": integer(attribute(host, "%s/%s/ce_count" % (EDAC, name))),
-             "uncorrected": integer(attribute(host, "%s/%s/ue_count" % (EDAC, name)))} for name in names]
+             "uncorrected": integer(attribute(host, "%s/%s/ue_count" % (EDAC, name))),
+             "dimms": _faulty_dimms(host, "%s/%s" % (EDAC, name))} for name in names]
+
+
+def _faulty_dimms(host: Host, controller: str) -> List[str]:
+    """The labels of a controller's DIMMs (or ranks) with an error, by their place on the board where the firmware tells it."""
+    names = [name for name in host.listdir(controller) if _DIMM.match(name)][:MEMORIES]
+    faulty = [name for name in names if any(
+        (integer(attribute(host, "%s/%s/dimm_%s_count" % (controller, name, kind))) or 0) > 0 for kind in ("ce", "ue"))]
+    return [token((attribute(host, "%s/%s/dimm_label" % (controller, name)) or "").strip()) or name for name in faulty]
+
+
+def observe_duplicates(host: Host) -> Dict[str, List[str]]:
+    """By interface the IPv6 addresses that the kernel does not use, because another machine has them (ip-address(8): dadfailed)."""
+    links = interface_rows(host) or {}
+    found = {name: [token(str(item.get("local"))) for item in rows(link.get("addr_info")) if item.get("dadfailed") is True]
+             for name, link in links.items()}
+    return {name: [address for address in addresses if address] for name, addresses in found.items() if addresses}
+
+
+def observe_clocksource(host: Host) -> Dict[str, Optional[str]]:
+    return {"current": token((attribute(host, CLOCKSOURCE) or "").strip())}
+
+
+def observe_rdma_limits(host: Host) -> List[Dict[str, Any]]:
+    """Cgroups of the two upper levels that may use no RDMA handle or object of a device (cgroup-v2.rst: RDMA Interface Files)."""
+    upper = [name for name in host.listdir(CGROUPS) if is_name(name)][:CGROUPS_READ]
+    lower = ["%s/%s" % (name, inner) for name in upper if name.endswith(".slice")
+             for inner in host.listdir("%s/%s" % (CGROUPS, name)) if is_name(inner) and inner.endswith(".slice")]
+    found = []
+    for name in (upper + lower)[:CGROUPS_READ]:
+        lines = [line.split() for line in lines_in(attribute(host, "%s/%s/rdma.max" % (CGROUPS, name)) or "")]
+        devices = [line[0] for line in lines if line and is_name(line[0]) and {"hca_handle=0", "hca_object=0"} & set(line[1:])]
+        if devices:
+            found.append({"cgroup": name, "devices": devices})
+    return found
 
 
 def clock_synchronised(host: Host) -> Optional[bool]:

@@ -6,11 +6,15 @@ from typing import Any, Dict, List, Optional, Union
 from ..formats import sysfs_values
 from ..formats.outside import lines_in
 from ..host.host import Host
+from .processes import unit_installed
 
 LIMITS_D = "/etc/security/limits.d"
 _ITEMS = ("memlock", "nofile")
 _SYSTEM_DIRECTORIES = ("/usr/lib/systemd/system.conf.d", "/etc/systemd/system.conf.d", "/run/systemd/system.conf.d")
 _KEYS = {"DefaultLimitMEMLOCK": "memlock", "DefaultLimitNOFILE": "nofile"}
+# Services whose processes become jobs or containers: these have the limits of the service, not those of a login.
+LAUNCHERS = ("containerd", "crio", "docker", "slurmd")
+SHOW_UNITS = ("systemctl", "show", "-p", "Id", "-p", "LimitMEMLOCK")
 SHOW = ("systemctl", "show", "-p", "DefaultLimitMEMLOCK", "-p", "DefaultLimitNOFILE")
 
 
@@ -19,6 +23,7 @@ def observe_limits(host: Host) -> Dict[str, Any]:
         "login": _login_limits(host),
         "systemd_files": _systemd_files(host),
         "systemd_effective": _systemd_effective(host),
+        "services": _services(host),
     }
 
 
@@ -48,3 +53,16 @@ def _systemd_effective(host: Host) -> Dict[str, Optional[Union[int, str]]]:
     asked = not host.live or host.line("/proc/1/comm") == "systemd"
     values = sysfs_values.key_values(host.run(SHOW, 10.0).out) if asked else {}
     return {item: "infinity" if values.get(key) == "infinity" else sysfs_values.integer(values.get(key)) for key, item in _KEYS.items()}
+
+
+def _services(host: Host) -> Dict[str, Optional[Union[int, str]]]:
+    """By service that starts jobs its memlock in effect: ``infinity`` or bytes; None where systemd does not tell."""
+    units = [name + ".service" for name in LAUNCHERS if unit_installed(host, name + ".service")]
+    asked = units and (not host.live or host.line("/proc/1/comm") == "systemd")
+    found: Dict[str, Optional[Union[int, str]]] = {}
+    for block in host.run(SHOW_UNITS + tuple(units), 10.0).out.split("\n\n") if asked else ():
+        values = sysfs_values.key_values(block)
+        if values.get("Id") in units:
+            text = values.get("LimitMEMLOCK")
+            found[values["Id"]] = "infinity" if text == "infinity" else sysfs_values.integer(text)
+    return found

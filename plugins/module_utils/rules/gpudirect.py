@@ -24,6 +24,7 @@ PATHS = (DMABUF, PEERMEM, NV_PEER_MEM)  # in the order of preference
 MODULES = {PEERMEM: "nvidia_peermem", NV_PEER_MEM: "nv_peer_mem"}
 AUTO = "auto"
 
+NVIDIA = "NVIDIA"
 MLX5, MLX4, ERDMA = ("mlx5_core", "mlx5_ib"), ("mlx4_core", "mlx4_ib"), ("erdma",)
 SOFTWARE = ("rdma_rxe", "siw")
 # Without them there is no dma-buf at all; peer-to-peer DMA is what lets a foreign device reach GPU memory.
@@ -40,6 +41,7 @@ class HcaSeen(NamedTuple):
     name: str
     driver: Optional[str]
     dmabuf: Optional[bool] = None
+    provider: Optional[str] = None  # of NVIDIA's memory in EFA's driver; '': none, None: this driver does not tell
 
 
 class Evidence(NamedTuple):
@@ -92,6 +94,8 @@ def choose_path(evidence: Evidence, wanted: str = AUTO) -> Choice:
     for path in PATHS:
         if not found[path]:
             return Choice(path, _reason(path, evidence, found), _others(found, path), release if path == NV_PEER_MEM else None)
+    if all((hca.provider or "").startswith(NVIDIA) for hca in evidence.hcas):
+        return Choice(NONE, "EFA's driver reaches GPU memory by itself (attribute p2p: %s)" % evidence.hcas[0].provider, ())
     why = "; ".join("%s: %s" % (path, found[path][0].why) for path in PATHS)
     return Choice(NONE, "no path is known to work here: " + why, _others(found, NONE))
 
@@ -177,7 +181,9 @@ def _hca_side(evidence: Evidence) -> List[Refusal]:
     found = []
     refusing = [hca.name for hca in evidence.hcas if hca.dmabuf is False]
     if refusing:
-        found.append(Refusal(DMABUF, "%s cannot register dma-buf by its own answer (ibv_reg_dmabuf_mr)" % join_names(refusing)))
+        lacking = ", and EFA's driver has no provider of NVIDIA's memory either (attribute p2p is empty)"
+        found.append(Refusal(DMABUF, "%s cannot register dma-buf by its own answer (ibv_reg_dmabuf_mr)%s" % (
+            join_names(refusing), lacking if any(hca.provider == "" for hca in evidence.hcas) else "")))
     old = [hca.name for hca in evidence.hcas if hca.driver in MLX4 and hca.dmabuf is None]
     if old:
         found.append(Refusal(DMABUF, "%s is older than ConnectX-4: its driver mlx4_ib has no dma-buf" % join_names(old)))

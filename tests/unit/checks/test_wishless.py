@@ -22,7 +22,7 @@ TREES = sorted(path.name for path in NODES.iterdir())
 FAULTS = {
     "doca8": {"fail gpu.fabricmanager"},
     "erdma-default": {"fail erdma.port", "fail erdma.provider"},
-    "erdma-gpu": {"fail gpudirect.built", "fail gpudirect.path", "fail gpudirect.peermem", "warn gpu.near", "warn stack.headers"},
+    "erdma-gpu": {"fail gpudirect.built", "fail gpudirect.path", "fail gpudirect.peermem", "warn stack.headers"},
     "half-installed": {"fail stack.packages"},
     "hgx-skew": {"fail gpu.driver_loaded", "fail gpu.fabricmanager", "fail gpu.nvlink", "warn gpu.persistence"},
     "ib8": {"warn gpu.near", "warn stack.headers"},

@@ -74,7 +74,8 @@ def evidence_of(wants: Wants, facts: Mapping[str, Any]) -> Tuple[Evidence, List[
     dmabuf, build = gpudirect.get("dmabuf") or {}, gpudirect.get("peermem_build") or {}
     # What is about to be replaced does not answer for what comes.
     answers = (dmabuf.get("hcas") or {}) if known.stack is None or found.get("name") in (known.stack, None) else {}
-    hcas = tuple(hca._replace(dmabuf=answers.get(hca.name)) for hca in known.hcas)
+    providers = gpudirect.get("efa_p2p") or {}
+    hcas = tuple(hca._replace(dmabuf=answers.get(hca.name), provider=providers.get(hca.name)) for hca in known.hcas)
     options = gpudirect.get("kernel_options") or {}
     stays = known.driver is None or (gpudirect.get("nvidia_driver"), gpudirect.get("nvidia_flavour")) == (known.driver, known.flavour)
     cuda_dmabuf = _every((dmabuf.get("gpus") or {}) if stays else {}, known.gpus)

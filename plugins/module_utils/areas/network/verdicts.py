@@ -3,6 +3,7 @@
 
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
+from ...formats.text import join_names
 from ...rules.comparisons import Inspection, VerdictSubject, equal, no_expectation, unreadable, verdict
 from ...rules.path_mtu import netdev_facts, port_facts, same_address
 from ...spec.match import RailTarget
@@ -17,6 +18,30 @@ def judge_interfaces(seen: Inspection) -> List[Verdict]:
     """MTU and address of every rail that has a device; of one without, ``rail.device`` says all."""
     return [judged for target, where, _port in ports_of(seen)
             for judged in (_netdev_mtu(where, seen.spec, target, seen.facts), _address(where, target, seen.facts))]
+
+
+def judge_duplicates(seen: Inspection) -> List[Verdict]:
+    """``rail.duplicate``, as far as the node itself knows it: an address of a rail that a second interface has, or that IPv6 found in use.
+
+    validate asks the network as well. Nothing is said of an address that is alone on this node.
+    """
+    failed = (seen.facts.get("health") or {}).get("duplicates") or {}
+    # One address with a prefix of its full length on all interfaces is how routed hosts number them (ip unnumbered).
+    held = {netdev.get("name"): [address.partition("/")[0] for address in netdev.get("addresses") or []
+                                 if not address.endswith(("/32", "/128"))]
+            for netdev in seen.facts.get("netdevs") or [] if netdev.get("kind") not in ("loopback", "virtual") or netdev.get("name") in [
+                target.netdev for target in seen.targets]}
+    found = []
+    for target, where, _port in ports_of(seen):
+        for address in held.get(target.netdev) or []:
+            others = [str(name) for name, addresses in held.items() if name != target.netdev and address in addresses]
+            if others and not address.startswith("fe80:"):
+                text = "%s is on %s and on %s: answers come back on either of them" % (address, target.netdev, join_names(others))
+                found.append(verdict("rail.duplicate", where, "fail", "one interface", others[0], text))
+        for address in failed.get(target.netdev) or []:
+            text = "another machine has %s, so that the kernel does not use it (duplicate address detection)" % address
+            found.append(verdict("rail.duplicate", where, "fail", "nobody else has it", "dadfailed", text))
+    return found
 
 
 def judge_soft_roce(seen: Inspection) -> List[Verdict]:

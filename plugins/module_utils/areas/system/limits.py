@@ -9,14 +9,14 @@ started with: nothing of ours restarts it (see ``notes``). The soft limit of ope
 services: select(2) cannot handle more, and a service that can raises it itself.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from ...formats import sysfs_values
 from ...formats.outside import is_digits, lines_in
 from ...host.host import Host
 from ...observe.accounts import PAM, modules_of, pam_lines
 from ...observe.limits import SHOW
-from ...rules.comparisons import Inspection, VerdictSubject, equal
+from ...rules.comparisons import Inspection, VerdictSubject, equal, verdict
 from ...spec.model import Spec
 from ...types import LIMIT, Change, Identity, Problem, Subject, Verdict, run
 from ..common.files import HEADER, FileState, later_files, observe_file, plan_file
@@ -154,4 +154,19 @@ def judge_memlock(seen: Inspection) -> List[Verdict]:
     expected = "infinity" if wanted == "unlimited" else int(wanted) * 1024
     found = ((seen.facts.get("limits") or {}).get("systemd_effective") or {}).get("memlock")
     where = VerdictSubject(seen.node, None, None, "systemd DefaultLimitMEMLOCK")
-    return [equal("node.memlock", where, expected, found, "host_tuning_memlock", "locked memory of services")]
+    return [equal("node.memlock", where, expected, found, "host_tuning_memlock", "locked memory of services")] + [
+        _service(seen.node, name, limit, expected) for name, limit in sorted(_lower(seen, found).items())]
+
+
+def _lower(seen: Inspection, default: Any) -> Dict[str, Any]:
+    """Services that start jobs with less than systemd's default: a drop-in, or a unit that sets a limit of its own."""
+    services = (seen.facts.get("limits") or {}).get("services") or {}
+    return {name: limit for name, limit in services.items() if isinstance(limit, int) and (
+        default == "infinity" or (isinstance(default, int) and limit < default))}
+
+
+def _service(node: str, name: str, limit: int, expected: Any) -> Verdict:
+    """It warns: a container with CAP_IPC_LOCK is not bound by it, and a runtime may raise it (--ulimit)."""
+    where, mib = VerdictSubject(node, None, None, name), limit / 1048576.0
+    return verdict("node.memlock", where, "warn", expected, limit, "its LimitMEMLOCK is %g MiB, less than systemd's default: what it "
+                   "starts cannot register more memory (ibv_reg_mr: ENOMEM)" % mib)
