@@ -217,7 +217,7 @@ STACK_FAULTS = (
     Fault("efa-p5", "CUDA exports no DMA-BUF", replace(CUDA, " 1\n", " 0\n"), "gpudirect.path", "warn", "no path"),
     Fault("h200-nvlink", "GPUDirect Storage is not loaded", gds(module=False), "gds.path", "warn", "not loaded"),
     Fault("b200-roce", "no storage driver for GPUDirect Storage", gds(), "gds.path", "warn", "no storage driver"),
-    Fault("vm", "a hypervisor's topology file is not set", remove(CONF), "gpu.near", "warn", "nearer than PHB"),
+    Fault("vm", "a hypervisor's topology file is not set", remove(CONF), "gpu.near", "unknown", "NCCL_TOPO_FILE tells NCCL", 0),
     Fault("a100-roce", "NCCL may go no further than the PCIe switch, and a GPU must", together(
         conf("NCCL_NET_GDR_LEVEL", "LOC")), "gpu.near", "warn", "nearer than"),
 )

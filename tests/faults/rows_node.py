@@ -100,7 +100,7 @@ HOST = (
     Fault("mi300x8", "many corrected memory errors", edac(ue_count=0, ce_count=5000), "node.memory", "warn", "5000 corrected", 4),
     Fault("efa-p5", "an OOM kill", said("Out of memory: Killed process 4711 (python3) total-vm:1kB, anon-rss:1kB"), "node.oom", "warn",
           "lack of memory"),
-    Fault("bond", "an OOM kill in a job's cgroup", said("Memory cgroup out of memory: Killed process 4711 (python3)"), "node.oom", "warn",
+    Fault("bond", "an OOM kill of slurmd", said("Out of memory: Killed process 1203 (slurmd) total-vm:1kB"), "node.oom", "warn",
           "lack of memory"),
     Fault("h100-ib", "a hung task", said("INFO: task python3:4711 blocked for more than 122 seconds."), "node.hung", "warn", "hung in"),
     Fault("vm", "a soft lockup", said("watchdog: BUG: soft lockup - CPU#18 stuck for 27s! [python3:4711]"), "node.hung", "warn", "stuck"),

@@ -218,6 +218,7 @@ FAULTS = (
           "far from every GPU", None, ()),  # an inventory names the rails alone
 )
 
+STILL_NAMED = {"nccl.hcas": "nccl.conf still names the HCA"}
 HEALTHY = (
     *(Healthy(tree, "the base tree", nothing) for tree in (
         "h200-roce", "h100-ib", "a100-roce", "l40s-roce", "b200-roce", "gb200-roce", "vm", "erdma")),
@@ -239,9 +240,9 @@ HEALTHY = (
     Healthy("h200-roce", "an unused Aux port beside a management port", together(management, nic(9, 0xE2, **DOWN)), ("port.state",)),
     Healthy("h200-roce", "idle GPUs at 2.5 GT/s", idle),
     Healthy("h200-roce", "a partial /sys", partial_sys),
-    Healthy("h200-nvlink", "an HCA handed to a virtual machine", handed_out, ("hca.device", "pci.switch")),
-    Healthy("h200-nvlink", "RDMA off for one function by devlink", rdma_off, ("hca.device",)),
-    Healthy("h200-nvlink", "RoCE off for one function by devlink", roce_off, ("hca.device",)),
-    Healthy("h200-nvlink", "the second function of a socket-direct card", socket_direct, ("hca.device",)),
+    Healthy("h200-nvlink", "an HCA handed to a virtual machine", handed_out, ("hca.device", "pci.switch"), STILL_NAMED),
+    Healthy("h200-nvlink", "RDMA off for one function by devlink", rdma_off, ("hca.device",), STILL_NAMED),
+    Healthy("h200-nvlink", "RoCE off for one function by devlink", roce_off, ("hca.device",), STILL_NAMED),
+    Healthy("h200-nvlink", "the second function of a socket-direct card", socket_direct, ("hca.device",), STILL_NAMED),
     Healthy("h200-roce", "no user can read the VPD or the registers", partial_sys, ("port.state",))._replace(tree="h100-ib"),
 )

@@ -11,12 +11,12 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.fixtures.node_accelerators import ADDRESSES, EFA_BUSES
-from tests.fixtures.node_pci import ACS_ALL, DOWNSTREAM, GIB, config_space, pci_link, resource
+from tests.fixtures.node_accelerators import ADDRESSES
+from tests.fixtures.node_pci import ACS_ALL, DOWNSTREAM, config_space
 from tests.fixtures.node_text import dpkg_status
 from tests.fixtures.node_tree import Device, Port
 
-from .edits import Edit, Fault, Healthy, function, nothing, port, put, remove, replace, together, unbound
+from .edits import Edit, Fault, Healthy, function, port, put, remove, replace, together, unbound
 from .rows_gpu import DETAILS, EIGHTEEN, HOPPER, PERSISTENCE, RACK, amd, fabric, mlxlink, nvlinks, smi_without, tag
 from .rows_health import said
 from .rows_ports import DOWN, gids, nic, rate, void
@@ -256,42 +256,19 @@ def erdma_mac_gids(root: Path) -> None:
     put("sys/module/erdma/parameters/compat_mode", "N\n")(root)
 
 
-EFA = tuple(f"0000:{bus:02x}:00.0" for bus in EFA_BUSES)
-EFA_CLASS = together(*(pci(address, **{"class": "0x020000\n"}) for address in EFA))  # an Ethernet controller, by lspci
+EFA_CLASS = together(*(pci(address, **{"class": "0x020000\n"}) for address in NICS))  # an Ethernet controller, by lspci
 
 
 def efa_p2p(text: str, dmabuf: str) -> Edit:
     """amzn-drivers' attribute of each function, and what its devices and CUDA answer about dma-buf."""
 
     def edit(root: Path) -> None:
-        for address in EFA:
+        for address in NICS:
             (function(root, address) / "p2p").write_text(text)
-        put("cmd/railwright-probe-verbs", "".join(f"hca rdmap{place}s0 {dmabuf}\n" for place in range(4)))(root)
-        put("cmd/railwright-probe-cuda", "".join(f"gpu {address} 1\n" for address in GPUS_OF_P5))(root)
+        put("cmd/railwright-probe-verbs", "".join(f"hca rdmap{place}s0 {dmabuf}\n" for place in range(8)))(root)
+        put("cmd/railwright-probe-cuda", "".join(f"gpu {address} 1\n" for address in GPUS))(root)
 
     return edit
-
-
-GPUS_OF_P5 = tuple(f"0000:{bus:02x}:00.0" for bus in (0x53, 0x64, 0x75, 0x86, 0x97, 0xA8, 0xB9, 0xCA))
-
-
-def gpus_of_p5(root: Path) -> None:
-    """Eight H100 with their driver, as on a p5."""
-    tree = Opened(root)
-    slots = GPUS_OF_P5
-    node_gpu.gpus(tree, slots)
-    node_gpu.loaded_driver(tree, NVIDIA, slots)
-    node_gpu.driver_on_disk(tree, "6.8.0-60-generic", NVIDIA)
-    node_gpu.persistence(tree, slots)
-    tree.write(DETAILS, node_gpu.smi_xml(slots, NVIDIA, "h100"))
-    tree.write(FABRIC, "N/A, N/A\n" * 8)
-    node_gpu.nvlinks(tree, 8, 18)
-    with (root / "proc/modules").open("a") as file:
-        file.write("nvidia 14299136 11 - Live 0x0000000000000000 (O)\n")
-    for place, address in enumerate(slots):
-        path = str(function(root, address).relative_to(root.resolve() / "sys/devices"))
-        tree.write(f"sys/devices/{path}/resource", resource(((2, (place + 1) << 40, 128 * GIB),)))
-        pci_link(tree, path)
 
 
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
@@ -410,7 +387,7 @@ FAULTS: tuple[Fault, ...] = (
         said("NVRM: API mismatch: the client has the version 580.105.08, but",
             "NVRM: this kernel module has the version 580.95.05.  Please",
              "NVRM: make sure that this kernel module and all NVIDIA driver", "NVRM: components have the same version.")), "gpu.answers",
-          "fail", "Driver/library version mismatch"),
+          "fail", "the driver was upgraded under"),
     Fault("h100-ib", "F19: the kernel refuses nvidia-peermem, and no DMA-BUF", together(
         without_modules("nvidia_peermem"), remove("sys/kernel/mm/memory_peers/nv_mem"), closed_driver(NVIDIA),
         replace("cmd/railwright-probe-cuda", " 1\n", " 0\n"), said(
@@ -423,7 +400,8 @@ FAULTS: tuple[Fault, ...] = (
         "latest NVIDIA "
                          "driver is installed and running.\n"),
         said("Loading of module with unavailable key is rejected")), "gpu.driver_loaded", "fail", "no NVIDIA driver is loaded"),
-    Fault("h200-roce", "F21: ACS redirects in the PCIe switches of bare metal", acs(ACS_ALL), "pci.acs", "warn", "ReqRedir"),
+    Fault("h200-roce", "F21: ACS redirects in the PCIe switches of bare metal", acs(ACS_ALL), "pci.acs", "warn", "ReqRedir",
+          validate=("pci.acs", "fail", "ReqRedir")),
     Fault("mi300x8", "F22: the IOMMU translates for MI300X", together(
         iommu("DMA-FQ"), put("proc/cmdline", "BOOT_IMAGE=/boot/vmlinuz root=UUID=0a1b ro\n"),
         said("iommu: Default domain type: Translated", "iommu: DMA domain TLB invalidation policy: lazy mode")), "pci.iommu", "warn",
@@ -437,8 +415,8 @@ FAULTS: tuple[Fault, ...] = (
     Fault("erdma", "F25: eRDMA in standard mode where NCCL is to use verbs", together(
         erdma_mac_gids, put("etc/nccl.conf", "NCCL_IB_GID_INDEX=1\nNCCL_IB_HCA=erdma\n")), "nccl.gid", "fail", "NCCL_IB_GID_INDEX=1"),
     Fault("efa-p5", "F26: an EFA function without a device", together(
-        EFA_CLASS, unbound(EFA[2]), said(f"efa {EFA[2]}: EFA device init failed")), "hca.device", "fail", EFA[2]),
-    Fault("efa-p5", "F27: EFA without a provider of GPU memory", together(gpus_of_p5, efa_p2p("\n", "EOPNOTSUPP")), "gpudirect.path",
+        EFA_CLASS, unbound(NICS[2]), said(f"efa {NICS[2]}: EFA device init failed")), "hca.device", "fail", NICS[2]),
+    Fault("efa-p5", "F27: EFA without a provider of GPU memory", efa_p2p("\n", "EOPNOTSUPP"), "gpudirect.path",
         "warn", "attribute p2p is empty"),
     Fault("ipv6-only", "F28: a rail's IPv6 address is a duplicate", together(
         gids(2, 2, 3), addresses((f'"local": "{IPV6_RAIL}", "prefixlen": 64, "scope": "global"',
@@ -454,7 +432,7 @@ FAULTS: tuple[Fault, ...] = (
           "does not answer LACP"),
     Fault("h200-roce", "F31: PFC and trust differ on one rail", together(
         *(qos(f"ens{rail + 10}np0", "dscp", [3]) for rail in range(8) if rail != 6), qos("ens16np0", "pcp", [])), "qos.peers", "warn",
-            "trust"),
+            "trust", validate=()),
     Fault("h100-ib", "F32: nccl.conf names HCAs that do not exist", put(
         "etc/nccl.conf", "NCCL_IB_HCA==ibp24s0:1,ibp64s0:1,ibp79s0:1,ibp94s0:1\n"), "nccl.hcas", "fail", "ibp24s0"),
     Fault("a100-roce", "F33: a container runtime may lock 8 MiB", together(
@@ -497,7 +475,7 @@ FAULTS: tuple[Fault, ...] = (
     Fault("vm", "F40: RoCE is off by devlink", together(
         gids(2, *range(4)), put("cmd/devlink_dev_param_show_pci-0000:00:0d.0_name_enable_roce",
                                 "pci/0000:00:0d.0:\n  name enable_roce type generic\n    values:\n      cmode driverinit value false\n")),
-          "rail.gid", "fail", "mlx5_2"),
+          "rail.gid", "fail", "mlx5_2", validate="rail2"),
 )
 
 
@@ -659,7 +637,7 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy("efa-p5", "H20: 10 GiB of huge pages that nobody uses", together(
         put("proc/meminfo", "HugePages_Total:    5128\nHugePages_Free:     5128\nHugepagesize:       2048 kB\n"),
         put("etc/sysctl.d/90-efa-hugepages.conf", "vm.nr_hugepages = 5128\n"))),
-    Healthy("efa-p5", "H21: EFA's own way to GPU memory, no nvidia-peermem", together(gpus_of_p5, efa_p2p("NVIDIA\n", "EOPNOTSUPP")),
+    Healthy("efa-p5", "H21: EFA's own way to GPU memory, no nvidia-peermem", efa_p2p("NVIDIA\n", "EOPNOTSUPP"),
         ("gpudirect.path",)),
     Healthy("ipv6-only", "H22: no IPv4 GID, index 3 is IPv6", put(
         "etc/nccl.conf", "NCCL_SOCKET_FAMILY=AF_INET6\nNCCL_IB_ADDR_FAMILY=AF_INET6\n"), ("rail.gid", "nccl.gid", "nccl.hcas")),
@@ -680,7 +658,7 @@ HEALTHY: tuple[Healthy, ...] = (
     Healthy("h100-ib", "H31: Xids of an application", said(
         GPU0 + f"31, {CUDA_JOB}, Ch 0000000a, intr 00000000. MMU Fault: ENGINE GRAPHICS GPC5 GPCCLIENT_T1_5 faulted @ 0x2ae1_d6600000. "
         "Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_WRITE", GPU0 + f"43, {CUDA_JOB}, Ch 00000008",
-            GPU0 + "45, pid=1587990, name=python3, Ch 0000000c")),
+            GPU0 + "45, pid=1587990, name=python3, Ch 0000000c"), (), {"gpu.xid": "Xid 31 may be the GPU's own fault"}),
     Healthy("h200-nvlink", "H32: SXid 22013 at boot", together(
         nvswitches("0000:0a:00.0"), fabric_manager(), said(
             "nvidia-nvswitch3: SXid (PCI:0000:0a:00.0): 22013, Non-fatal, Link 55 Minion Link DLREQ interrupt",
@@ -725,7 +703,6 @@ HEALTHY: tuple[Healthy, ...] = (
             ("node.clocksource", "stack.secure_boot", "pci.acs", "pci.iommu", "node.memory")),
 )
 FAULTS += (
-    Fault("vm", "H12: distances in a flat PCI tree", nothing, "gpu.near", "unknown", "NCCL_TOPO_FILE", 0),
     Fault("l40s-roce", "H07: the speed of idle GPUs' links", idle_links, "pci.link_speed", "unknown", "inspect again under load", 0),
     Fault("l40s-roce", "one of the idle GPUs at 2.5 GT/s", idle_link(GPUS[3]), "pci.link_speed", "warn", "2.5 GT/s"),
 )
@@ -738,7 +715,8 @@ FAULTS += (
     Fault("h200-roce", "NCCL_IB_HCA names a device too many", put(CONF, "NCCL_IB_HCA=mlx5_0,mlx5_1,rdma0\n"), "nccl.hcas", "warn", "rdma0"),
     Fault("h200-roce", "NCCL_IB_GID_INDEX names RoCE v1", put(CONF, "NCCL_IB_GID_INDEX=2\n"), "nccl.gid", "fail", "that is index 3"),
     Fault("h200-roce", "NCCL_IB_GID_INDEX names a link-local GID, and there is no other", together(
-        put(CONF, "NCCL_IB_GID_INDEX=1\n"), *(gids(rail, 2, 3) for rail in range(8))), "nccl.gid", "warn", "link-local"),
+        put(CONF, "NCCL_IB_GID_INDEX=1\n"), *(gids(rail, 2, 3) for rail in range(8))), "nccl.gid", "warn", "link-local",
+          validate=("nccl.gid", "fail", "link-local")),
     Fault("bond", "LACP without a partner, seen without root", bond(NO_LACP.replace(f"\tPartner Mac Address: {NONE}\n", "")), "port.bond",
           "fail", "does not answer LACP"),
     Fault("bond", "members at two switches without MLAG", bond(NO_LACP.replace(NONE, "94:6d:ae:aa:00:01").replace("churned", "none")),
@@ -746,7 +724,7 @@ FAULTS += (
     Fault("bond", "a member without a link", bond(LACP.replace("ens20f1np1\nMII Status: up", "ens20f1np1\nMII Status: down")), "port.bond",
           "warn", "ens20f1np1 has no link"),
     Fault("h200-roce", "PFC on another priority on one rail", together(
-        *(qos(f"ens{rail + 10}np0", "dscp", [4 if rail == 2 else 3]) for rail in range(8))), "qos.peers", "warn", "PFC 4"),
+        *(qos(f"ens{rail + 10}np0", "dscp", [4 if rail == 2 else 3]) for rail in range(8))), "qos.peers", "warn", "PFC 4", validate=()),
     Fault("l40s-roce", "the ACPI timer is the clock source", clocksource("acpi_pm", "acpi_pm "), "node.clocksource", "warn", "acpi_pm"),
     Fault("a100-roce", "slurmd may lock 64 KiB", SLURMD, "node.memlock", "warn", "slurmd.service"),
     Fault("h200-roce", "a cgroup below without RDMA objects", put("sys/fs/cgroup/system.slice/jobs.slice/rdma.max", "mlx5_0 hca_handle=max "
@@ -758,16 +736,12 @@ HEALTHY += (
         for rail in range(8))), ("rail.duplicate",)),
     Healthy("h200-roce", "NCCL's settings fit the node", put(CONF, "NCCL_IB_HCA=mlx5\nNCCL_IB_GID_INDEX=3\n"), ("nccl.hcas", "nccl.gid")),
 )
-# MI300X: check ends 4 as soon as there is one, because nothing of it but PCIe, error counts and links is judged; a failure would end 1.
-FAULTS += (
-    Fault("mi300x8", "H23: eight MI300X in CPX are healthy", together(
+HEALTHY += (  # check ends 4 on every node with an MI300X, because its model is not judged
+    Healthy("mi300x8", "H23: eight MI300X in CPX are healthy", together(
         *(amd(number, name, text) for number in range(8) for name, text in (
-            ("current_compute_partition", "CPX\n"), ("current_memory_partition", "NPS4\n")))), "accelerator.judged", "unknown",
-                "8 AMD MI300X"),
-    Fault("mi300x8", "H24: corrected errors and retired pages are healthy", together(
-        amd(5, "ras/umc_err_count", "ue: 0\nce: 3\n"), amd(5, "ras/gpu_vram_bad_pages", "0x027f5d43 : 0x00001000 : R\n" * 8)),
-          "accelerator.judged", "unknown", "8 AMD MI300X"),
-    Fault("mi300x8", "H25: no peer memory module is healthy", together(
-        remove("sys/module/amdgpu/version"), put("boot/config-6.8.0-60-generic", "CONFIG_PCI_P2PDMA=y\nCONFIG_DMABUF_MOVE_NOTIFY=y\n")),
-          "accelerator.judged", "unknown", "8 AMD MI300X"),
+            ("current_compute_partition", "CPX\n"), ("current_memory_partition", "NPS4\n"))))),
+    Healthy("mi300x8", "H24: corrected errors and retired pages are healthy", together(
+        amd(5, "ras/umc_err_count", "ue: 0\nce: 3\n"), amd(5, "ras/gpu_vram_bad_pages", "0x027f5d43 : 0x00001000 : R\n" * 8))),
+    Healthy("mi300x8", "H25: no peer memory module is healthy", together(
+        remove("sys/module/amdgpu/version"), put("boot/config-6.8.0-60-generic", "CONFIG_PCI_P2PDMA=y\nCONFIG_DMABUF_MOVE_NOTIFY=y\n"))),
 )

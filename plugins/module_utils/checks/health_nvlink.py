@@ -11,7 +11,8 @@ from ..catalogue.boards import BRIDGE, NO_NVLINK, RACK, SWITCH, linked_board
 from ..formats.text import first_of, grouped
 from .signs import Sign, gpu_rows, gpu_sign, majority
 
-SLOW = 0.95  # the share of its rate below which a link is slow: the rates of two generations differ by more
+# The share of its rate below which a link is slow: drivers print NVLink 5 with the line's coding (53.125 GB/s) or without it (50).
+SLOW = 0.94
 COMPLETED, SUCCESS = "Completed", "Success"
 NO_CLUSTER = "00000000-0000-0000-0000-000000000000"
 

@@ -55,7 +55,7 @@ def judge_machine(seen: Inspection) -> List[Tuple[str, Verdict]]:
 
 
 def judge_bonds(seen: Inspection) -> List[Verdict]:
-    """Warn of a member without a link, of a bond over HCAs whose other members have one: the bond's RDMA device stays ACTIVE, at half its rate.
+    """Warn of a member without a link, of a bond over HCAs whose others have one: the bond's RDMA device stays ACTIVE, at half its rate.
 
     A bond that the kernel's bonding file was read of is judged by that (health_settings.py).
     """
