@@ -234,23 +234,23 @@ def erdma(directory: Path) -> Path:
     return directory / "erdma2"
 
 
-def h200_nvlink(directory: Path) -> Path:
+def h200_nvlink(directory: Path, count: int = 8) -> Path:
     """The same with what the driver's tools say of NVLinks: all 18 of each GPU are up, the fabric manager has done its work."""
-    root = hgx(directory, H200)
+    root = hgx(directory, H200, count=count)
     tree = Opened(root)
-    node_gpu.loaded_driver(tree, node_stacks.NVIDIA, GPUS)
-    for address in GPUS:
+    node_gpu.loaded_driver(tree, node_stacks.NVIDIA, GPUS[:count])
+    for address in GPUS[:count]:
         place = root / f"proc/driver/nvidia/gpus/{address}/information"
         place.write_text(place.read_text().replace("NVIDIA H100 80GB HBM3", "NVIDIA H200"))
-    node_gpu.nvlinks(tree, len(GPUS), 18)
+    node_gpu.nvlinks(tree, count, 18)
     text = (root / "cmd/nvidia-smi_-q_-x").read_text()
     head, middle, tail = "\t\t<fabric>\n", "<state>N/A</state>\n\t\t\t<status>N/A</status>", "</fabric>"
-    assert text.count(head) == len(GPUS) and tail in text
+    assert text.count(head) == count and tail in text
     for before, after in ((middle, "<state>Completed</state>\n\t\t\t<status>Success</status>"), ("<cliqueId>N/A<", "<cliqueId>0<"),
                           ("<clusterUuid>N/A<", "<clusterUuid>00000000-0000-0000-0000-000000000000<")):
         text = text.replace(before, after)
     tree.write("cmd/nvidia-smi_-q_-x", text)
-    tree.write("cmd/nvidia-smi_--query-gpu=fabric.state,fabric.status_--format=csv,noheader", "Completed, Success\n" * len(GPUS))
+    tree.write("cmd/nvidia-smi_--query-gpu=fabric.state,fabric.status_--format=csv,noheader", "Completed, Success\n" * count)
     return root
 
 

@@ -45,13 +45,14 @@ def health_verdicts(
     ports, processes = health.get("ports") or [], health.get("processes") or {}
     wrong = [_bit_errors(node, place) for place, link in node.links.items() if link.get("state") == "ACTIVE"]
     looked += [check for check, there in (
-        ("pci.aer", (health.get("aer") or {}).get("read")), ("node.memory", health.get("memory")),
-        ("node.nfs", (health.get("mounts") or {}).get("asked")), ("node.clock", health.get("clock") is not None),
-        ("port.optics", any(_module(port, "limits") for port in ports)),
-        ("port.fec", len([port for port in ports if port.get("fec")]) > 1),
-        ("port.cable", len([port for port in ports if _module(port, "kind")]) > 1),
-        ("port.pkey", partitions_judged(facts)), ("port.efa", efa_judged(facts)), ("port.ber", wrong and None not in wrong),
-        ("qos.storm", any(port.get("pause_storms") is not None for port in ports)),
+        ("pci.aer", _all_read(health.get("aer"), "read")), ("node.memory", _memory_read(health.get("memory"))),
+        ("node.nfs", _all_read(health.get("mounts"), "asked")), ("node.clock", health.get("clock") is not None),
+        ("port.optics", any(_module(port, "limits") for port in ports) and not _unread(ports, "module")),
+        ("port.fec", len([port for port in ports if port.get("fec")]) > 1 and not _unread(ports, "fec")),
+        ("port.cable", len(ports) > 1 and all(_module(port, "kind") for port in ports)),
+        ("port.pkey", partitions_judged(facts)), ("port.efa", efa_judged(facts)),
+        ("port.ber", wrong and None not in wrong and not _unread(ports, "uncorrectable_blocks") and _errors_read(node)),
+        ("qos.storm", any(port.get("pause_storms") is not None for port in ports) and not _unread(ports, "pause_storms")),
         ("node.stuck", processes), ("gpu.jobless", processes.get("schedulers") and node.recovery),
     ) if there and check not in (processes.get("unseen") or [])]
     signs += accelerator_signs(facts) + partition_signs(facts) + efa_signs(facts, node.hours)
@@ -59,6 +60,25 @@ def health_verdicts(
     looked += gpu_looked(facts, health) + accelerators_judged(facts)
     return verdicts_of(name, [sign for sign in signs if _own(sign, node)],
                        [check for check in dict.fromkeys(looked) if _concerned(check, node, switched)])
+
+
+def _all_read(section: Any, what: str) -> bool:
+    """Whether there is something, and all of it could be read."""
+    return bool((section or {}).get(what)) and not (section or {}).get("unread")
+
+
+def _memory_read(controllers: Any) -> bool:
+    return bool(controllers) and all(row.get(name) is not None for row in controllers for name in ("corrected", "uncorrected"))
+
+
+def _unread(ports: Sequence[Mapping[str, Any]], what: str) -> bool:
+    return any(what in (port.get("unread") or ()) for port in ports)
+
+
+def _errors_read(node: Node) -> bool:
+    """Whether no port has a counter of errors that cannot be read; drivers differ in which they have."""
+    return all((link.get("counters") or {}).get(name, 0) is not None
+               for link in node.links.values() if link.get("state") == "ACTIVE" for name in (SYMBOLS,) + tuple(RECOVERIES))
 
 
 def _own(sign: Sign, node: Node) -> bool:
