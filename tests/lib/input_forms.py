@@ -105,7 +105,7 @@ def inputs_of(files: dict[str, bytes], only: str, each: int = 2) -> list[list[In
         groups[name] = []
         for part, start, end in values_in(text) if text.count("\n") > 1 or text[:1] in ("{", "[", "<") else ():
             often[part] = often.get(part, 0) + 1
-            most = 1 if text[:1] == "<" else each  # of a document about alike GPUs the first
+            most = {"<": 1, "[": 10}.get(text[:1], each)  # of a document about alike GPUs the first; interfaces differ
             if often[part] <= most and text[start:end].strip():
                 groups[name].append(Input(path, (start, end), f"{name} {part}", text[start:end]))
         groups[name].append(Input(path, None, name, text))

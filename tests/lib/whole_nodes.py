@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Healthy nodes of four GPUs and four rails on which every tool and file answers that a check reads. Made from the writers of tests/fixtures."""
+"""Healthy nodes of four GPUs and four rails of which every tool and file answers that a check reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AER = {"correctable": "RxErr 0\nBadTLP 0\nTOTAL_ERR_COR 0\n", "nonfatal": "DLP 0
        "fatal": "DLP 0\nTLP 0\nTOTAL_ERR_FATAL 0\n"}
 PS = "cmd/ps_-eo_pid=,stat=,wchan:32=,comm="
 MOUNTS = "22 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n40 22 0:45 / /home rw,relatime shared:2 - nfs4 nas:/home rw,hard\n"
-HEALTH = "<health>\n\t\t\t\t<summary>Healthy</summary>\n\t\t\t\t<bandwidth>Full</bandwidth>\n\t\t\t\t<route_unhealthy>False</route_unhealthy>"
+HEALTH = "<health>\n<summary>Healthy</summary>\n<bandwidth>Full</bandwidth>\n<route_unhealthy>False</route_unhealthy>\n"
 
 
 def roce(directory: Path, count: int = COUNT) -> Path:
@@ -27,7 +27,8 @@ def roce(directory: Path, count: int = COUNT) -> Path:
     tree.write("cmd/nvidia-smi_-q_-x", text.replace(text[start:end].rstrip(), HEALTH))
     for netdev in (f"ens{rail + 10}np0" for rail in range(count)):
         tree.write(f"cmd/ethtool_-m_{netdev}", MODULE.read_text().partition("\n")[2])
-        tree.write(f"cmd/ethtool_-I_--show-fec_{netdev}", f"FEC parameters for {netdev}:\nActive FEC encoding: RS\nStatistics:\n  uncorrectable_blocks: 0\n")
+        tree.write(f"cmd/ethtool_-I_--show-fec_{netdev}",
+                   f"FEC parameters for {netdev}:\nActive FEC encoding: RS\nStatistics:\n  uncorrectable_blocks: 0\n")
         tree.write(f"cmd/ethtool_{netdev}", f"Settings for {netdev}:\n\tSpeed: 400000Mb/s\n\tLanes: 4\n\tAuto-negotiation: on\n")
         tree.write(f"cmd/ethtool_-S_{netdev}", "NIC statistics:\n     tx_pause_storm_error_events: 0\n")
         tree.write(f"sys/class/net/{netdev}/carrier_down_count", "1\n")

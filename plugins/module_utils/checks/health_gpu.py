@@ -53,9 +53,9 @@ def gpu_looked(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[str]
 def _told(check: str, row: Mapping[str, Any]) -> bool:
     """Boards before Hopper have a temperature at which they slow down, later ones the degrees that are left (nvidia-smi(1))."""
     unread = row.get("unread") or ()
-    by_limit = row.get("celsius") is not None and row.get("slow_celsius") is not None
-    heat = check != "gpu.thermal" or by_limit or not {"margin_celsius", "slow_celsius"} & set(unread) or row.get("margin_celsius") is not None
-    return row[TOLD[check][0]] is not None and heat and not any(name in unread for name in TOLD[check])
+    limited = row.get("margin_celsius") is not None or None not in (row.get("celsius"), row.get("slow_celsius"))
+    cool = limited or not {"margin_celsius", "slow_celsius"} & set(unread)  # NVML may name none of them
+    return row[TOLD[check][0]] is not None and not any(name in unread for name in TOLD[check]) and (cool or check != "gpu.thermal")
 
 
 def _missing(facts: Mapping[str, Any], gpu: Mapping[str, Any], pci: str) -> Sign:

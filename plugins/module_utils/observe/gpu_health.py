@@ -176,7 +176,7 @@ def gpu_row(pci: str, values: Dict[str, str]) -> Dict[str, Any]:
         unread += [name] if set(answers) - {"Yes", "No"} else []
     states = [(name, first(places), given(places)) for name, places in _REASON_PLACES]
     gpu["pids"] = [pid for pid in map(whole, values.get("pids", "").split()[:PIDS]) if pid is not None]
-    gpu["held_back"] = [name for name, state, _texts in states if state == "Active"] if any(state for _name, state, _texts in states) else None
+    gpu["held_back"] = [name for name, state, _texts in states if state == "Active"] if any(row[1] for row in states) else None
     return dict(gpu, unread=unread + [name for name, state, texts in states if texts and state not in _STATES])
 
 

@@ -46,7 +46,9 @@ def _running(text: Optional[str]) -> Optional[Dict[str, Loaded]]:
     if text is None:
         return None
     rows = [line.split() for line in lines_in(text) if line.strip()]
-    return None if not rows or any(len(row) < 4 for row in rows) else {row[0]: Loaded(sysfs_values.integer(row[2]), tuple(name for name in row[3].split(",") if sysfs_values.is_name(name)))
+    if not rows or any(len(row) < 4 for row in rows):
+        return None
+    return {row[0]: Loaded(sysfs_values.integer(row[2]), tuple(name for name in row[3].split(",") if sysfs_values.is_name(name)))
             for row in rows}
 
 

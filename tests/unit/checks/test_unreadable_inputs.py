@@ -8,17 +8,19 @@ written from documented formats and the answers of their commands, and in these 
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.faults import trees
+from tests.fixtures import node_qos
 
 import whole_nodes
+from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node, judge_plan
-from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import NEEDS_WISH, judge_without_wish
+from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import judge_without_wish
 from ansible_collections.railwright.rdma.plugins.module_utils.host.inspected import InspectedHost
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.facts import observe_facts
 from ansible_collections.railwright.rdma.plugins.module_utils.observe.identity import observe_identity
@@ -31,9 +33,6 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
 from field_specs import build_spec
 from input_forms import Input, ReplacingHost, at_ceiling, inputs_of, unreadable_forms, with_text, wrong_contents, wrong_values, zeroed
-from tests.faults import trees
-from tests.fixtures import node_qos
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES
 from node_trees import NODES as WRITTEN
 from tree_sites import spec_of as site_of
 
@@ -43,10 +42,10 @@ Judged = tuple[Any, list[Verdict]]
 
 
 class Node:
-    """``parts``: so many tests share its inputs. ``only``: the inputs whose paths match. ``spec``: without one as `check` judges."""
+    """``only``: the inputs whose paths match. ``covers``: checks that one of them matters to. ``spec``: without one as `check` judges."""
 
-    def __init__(self, write: Write, only: str = "", spec: Callable[[], Spec] | None = None, plans: bool = False) -> None:
-        self.write, self.only, self.spec, self.plans = write, only, spec, plans
+    def __init__(self, write: Write, only: str, covers: str, spec: Callable[[], Spec] | None = None, plans: bool = False) -> None:
+        self.write, self.only, self.covers, self.spec, self.plans = write, only, covers, spec, plans
 
     def judge(self, host: ReplacingHost) -> Judged:
         """What was observed, and the verdicts."""
@@ -61,7 +60,8 @@ class Node:
         if not self.plans:
             return (identity, facts), found
         plan = make_plan(seen, spec, None, None, 1.0)
-        return (identity, facts, plan), found + judge_plan("node", [row.name for row in AREAS], plan.changes, plan.problems, inspection.targets)
+        areas = [row.name for row in AREAS]
+        return (identity, facts, plan), found + judge_plan("node", areas, plan.changes, plan.problems, inspection.targets)
 
 
 class Scan:
@@ -111,7 +111,8 @@ class Scan:
             now = self.passing(item.path, content)
             found |= {key for key in self.healthy - now if key[0] in self.given}
         hca = re.search("infiniband/([^/]+)/", item.path)
-        found |= {key for key in self.healthy for pattern, check in DEPENDS if item.span is None and key[0] == check and re.search(pattern, item.name)}
+        known = [check for pattern, check in DEPENDS if item.span is None and re.search(pattern, item.name)]
+        found |= {key for key in self.healthy if key[0] in known and key[1] in (None, FIRST)}
         return {key for key in found if hca is None or key[1] in (None, hca.group(1))}
 
     def judge(self, item: Input, text: str, needs: set[Key]) -> None:
@@ -125,25 +126,24 @@ class Scan:
         for content in contents:
             for key in sorted(needs & self.passing(item.path, content), key=str):
                 if not any(re.search(pattern, item.name) and key[0] == check for pattern, check, _why in LOOKED_AT):
-                    self.wrong.append((item.name, (b"unreadable" if content is None else content)[:60] if item.span is None else self.part(item, content), key))
-
-    @staticmethod
-    def part(item: Input, content: bytes | None) -> str:
-        assert item.span is not None and content is not None
-        return content.decode("utf-8", "replace")[item.span[0] :][:30]
+                    self.wrong.append((item.name, None if content is None else content[item.span[0] if item.span else 0 :][:40], key))
 
 
 # Evidence whose fault is no text: a command that hangs, a process that waits in two looks. (input, check)
 DEPENDS = (
-    ("cmd/stat_-f", "node.nfs"), ("cmd/ps_-eo", "node.stuck"), ("cmd/ps_-eo", "gpu.jobless"),
-    ("bridge/config$", "pci.acs"), ("gpu/config$", "accelerator.answers"), ("gpu_metrics$", "accelerator.xgmi"),
+    ("cmd/stat_-f", "node.nfs"), ("cmd/ps_-eo", "node.stuck"), ("cmd/ps_-eo", "gpu.jobless"), ("bridge/config$", "pci.acs"),
+    ("nic/config$", "pci.max_read_request"), ("gpu/config$", "accelerator.answers"), ("gpu_metrics$", "accelerator.xgmi"),
 )
+FIRST = "mlx5_0"  # whose files are changed
 # Values of which zero is a value of a healthy node: counts of errors, and what the makers define zero as.
 ZERO_IS_HEALTHY = (
-    "carrier_down_count$", "threshold$", "Module temperature$", "Channel|Chan", r"Temperature \[C\]$", "retrans_timeout_events$", "numa_node$",
+    "carrier_down_count$", "threshold$", "Module temperature$", "Channel", r"Temperature \[C\]$", "retrans_timeout_events$", "numa_node$",
 )
 # Passes by other evidence, which was read: (input, check, what it is).
 LOOKED_AT = (
+    ("gid_attrs/ndevs/", "rail.device", "the device's own directory of interfaces"),
+    ("gid_attrs/ndevs/", "rail.gid", "the same"),
+    ("compat_mode$", "erdma.mode", "the devices' own type of node"),
     ("carrier_down_count$|link_downed$", "port.flaps", "the kernel's log has each change of a link"),
     ("max_link_speed$", "pci.link_speed", "the other end's limit, which no link can exceed, is reached"),
     ("max_link_width$", "pci.link_width", "the same"),
@@ -152,7 +152,7 @@ LOOKED_AT = (
     ("Cable Technology$", "port.cable", "the type of the cable was read"),
 )
 QOS = QOS_PROFILES[0]
-INVENTORY = r"infiniband/|/net/|ip_-j|mst|systemctl_show|osrelease|boot|nvidia/version|config$|ibv_devinfo|F_version_nvidia|nccl"
+INVENTORY = r"infiniband/|/net/|ip_-j|mst|systemctl_show|osrelease|boot|nvidia/version|config$|ibv_devinfo|F_version_nvidia|/nvidia/version"
 
 
 def spec_of(**values: Any) -> Spec:
@@ -178,18 +178,35 @@ def with_qos(directory: Path) -> Path:
     return node_qos.with_dcb(directory / "node", QOS).root
 
 
+ELSEWHERE = "nvidia|dcgm|cuda|ethtool|/infiniband/|/net/|ibv_|cmd/ip_"
+OWN = "^(?!dev/kmsg|proc/sys|proc/modules)"  # the others are those of the first node
+LOG = "node.kernel_log node.machine_check node.oom node.hung node.oops node.disk gpu.xid gpu.peermem pci.dma hca.health"
+LINK = "port.state port.phys_state port.ber port.flaps"
 NODES: dict[str, Node] = {
-    "roce: GPUs": Node(partial(whole_nodes.roce, count=2), "nvidia|dcgm|cuda"),
-    "roce: ports": Node(whole_nodes.roce, "ethtool|/infiniband/|/net/|ibv_|cmd/ip_"),
-    "roce: node": Node(whole_nodes.roce, "^(?!.*(nvidia|dcgm|cuda|ethtool|/infiniband/|/net/|ibv_|cmd/ip_))"),
-    "infiniband": Node(whole_nodes.infiniband, "infiniband/|mlxlink|ibv_devinfo"),
-    "mi300x8": Node(trees.TREES["mi300x8"]),
-    "efa-p5": Node(trees.TREES["efa-p5"]),
-    "erdma": Node(trees.TREES["erdma"]),
-    "with an inventory": Node(partial(whole_nodes.roce, count=2), INVENTORY, described),
-    "QoS": Node(with_qos, "dcb|ecn|rdma_cm|nccl|tc/", lossless),
-    "Soft-RoCE's plan": Node(lambda _directory: WRITTEN / "rxe", "", partial(site_of, "rxe"), plans=True),
-    "eRDMA's plan": Node(lambda _directory: WRITTEN / "erdma2", "", partial(site_of, "erdma2"), plans=True),
+    "the node itself": Node(
+        whole_nodes.roce, f"^(?!.*({ELSEWHERE}))",
+        f"{LOG} gpu.jobless gpu.nouveau kernel.newest node.clock node.memlock node.memory node.nfs node.stuck pci.above_4g pci.acs pci.aer "
+        "pci.iommu pci.link_speed pci.link_width pci.numa stack.dkms stack.modules stack.packages"),
+    "GPUs": Node(
+        partial(whole_nodes.roce, count=2), "nvidia|dcgm|cuda",
+        "gds.path gpu.answers gpu.clocks gpu.dcgm gpu.domain gpu.driver_loaded gpu.ecc gpu.fabric gpu.fabricmanager gpu.mig gpu.nvlink "
+        "gpu.persistence gpu.power gpu.recovery gpu.remap gpu.thermal gpudirect.dmabuf gpudirect.path"),
+    "RoCE": Node(
+        whole_nodes.roce, "ethtool|/infiniband/|/net/|ibv_|cmd/ip_",
+        f"{LINK} hca.fw_ver port.active_mtu port.cable port.fec port.optics port.rate port.width qos.storm rail.gid rail.mtu"),
+    "InfiniBand": Node(
+        whole_nodes.infiniband, "infiniband/|mlxlink|ibv_devinfo",
+        f"{LINK} hca.fw_ver port.cable port.fec port.optics port.pkey port.rate port.width"),
+    "MI300X": Node(trees.TREES["mi300x8"], OWN, "accelerator.answers accelerator.ras accelerator.xgmi pci.aer"),
+    "EFA": Node(trees.TREES["efa-p5"], OWN, "port.efa"),
+    "eRDMA": Node(trees.TREES["erdma"], OWN, "erdma.port"),
+    "with an inventory": Node(
+        partial(whole_nodes.roce, count=2), INVENTORY,
+        "firmware.version hca.fw_ver hca.hca_type kernel.pinned pci.max_read_request port.link_layer port.rate rail.address "
+        "rail.gid rail.mtu", described),
+    "QoS": Node(with_qos, "dcb|ecn|rdma_cm|nccl|tc/", "qos.chain", lossless),
+    "Soft-RoCE's plan": Node(lambda _directory: WRITTEN / "rxe", OWN, "port.link_layer rail.device", partial(site_of, "rxe"), plans=True),
+    "eRDMA's plan": Node(lambda _directory: WRITTEN / "erdma2", OWN, "erdma.mode", partial(site_of, "erdma2"), plans=True),
 }
 
 
@@ -197,5 +214,51 @@ NODES: dict[str, Node] = {
 def test_an_input_that_cannot_be_read_passes_nothing(name: str, tmp_path: Path) -> None:
     scan = Scan(NODES[name], tmp_path)
     scan.run()
-    print(sorted(scan.covered))
     assert not scan.wrong, "\n".join(map(str, scan.wrong))
+    assert set(NODES[name].covers.split()) <= scan.covered, f"no input matters any more to {set(NODES[name].covers.split()) - scan.covered}"
+
+
+# Checks that none of these nodes covers: why, or where their inputs are taken away.
+NAMES = "of names in directories, which no content replaces: "
+AREA = "tests/unit/areas/"
+NOT_HERE = {
+    "accelerator.judged": "never passes",
+    "aiacc.nccl": f"of programs' bytes: {AREA}nccl/aiacc",
+    "aiacc.plugin": f"{NAMES}{AREA}nccl/aiacc",
+    "config.<area>": "of the whole plan: test_missing_evidence.py, every file of a node",
+    "cpu.isolated": f"{AREA}system/test_cpu.py",
+    "erdma.count": f"{NAMES}tests/unit/checks/erdma",
+    "erdma.provider": f"{NAMES}tests/unit/checks/erdma",
+    "firewall.roce": f"{AREA}firewall/test_verdicts.py",
+    "firewall.tcp": f"{AREA}firewall/test_verdicts.py",
+    "firmware.config": f"{AREA}system/nic_firmware",
+    "gpu.count": f"{NAMES}test_missing_evidence.py",
+    "gpu.driver": f"of two files that stand in for each other: {AREA}gpu/test_gpu_checks.py",
+    "gpu.imex": f"{AREA}gpu/test_gpu_checks.py",
+    "gpu.near": f"{NAMES}test_nearness.py",
+    "gpu.sxid": "the log, as gpu.xid: test_health.py",
+    "gpudirect.built": f"{AREA}gpu/gpudirect",
+    "gpudirect.peermem": f"{AREA}gpu/gpudirect",
+    "gpudirect.traffic": "of a measurement: tests/unit/measure",
+    "hca.device": f"{NAMES}tests/faults",
+    "nccl.gid": "the GIDs, as rail.gid: tests/unit/nccl",
+    "nccl.plugin": f"{AREA}nccl/test_net_plugin.py",
+    "node.hangs": "never passes",
+    "node.hcas": f"{NAMES}test_missing_evidence.py",
+    "node.lustre": "never passes",
+    "opensm.build": f"of the package database: {AREA}system",
+    "pci.sriov": "says what it found, and passes without any",
+    "pci.switch": f"{NAMES}tests/faults",
+    "port.growth": "the agent's, from its history: tests/unit/agent",
+    "qos.boot": "test_qos_boot.py",
+    "stack.headers": f"{NAMES}{AREA}stack",
+    "stack.secure_boot": f"of a variable of the firmware: {AREA}kernel/test_secure_boot.py",
+}
+
+
+def test_every_check_of_a_node_has_an_input_that_is_taken_away() -> None:
+    """A check that is in no table here would pass unnoticed."""
+    of_nodes = {row.check for name in ("rails", "node", "alone", "health", "machine", "gpudirect", "gds") for row in SECTIONS[name]}
+    covered = {check for node in NODES.values() for check in node.covers.split()}
+    assert sorted(of_nodes - covered - set(NOT_HERE)) == []
+    assert sorted(set(NOT_HERE) & covered) == []
