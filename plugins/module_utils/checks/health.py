@@ -124,6 +124,11 @@ def aer_signs(node: Node) -> List[Sign]:
                 ("warn", row.get("nonfatal") or 0, "%d uncorrected PCIe errors since boot that were not fatal"),
                 ("warn", corrected if corrected > CORRECTED_AN_HOUR * max(node.hours, 1) else 0, "%d corrected PCIe errors since boot"))
         found += [Sign("pci.aer", subject, hca, status, str(count), form % count) for status, count, form in rows if count]
+    for gpu in (node.health.get("gpu") or {}).get("gpus") or []:
+        replays = gpu.get("pcie_replays") or 0
+        if replays > CORRECTED_AN_HOUR * max(node.hours, 1):
+            found.append(Sign("pci.aer", gpu_subject(gpu["pci"]), None, "warn", str(replays),
+                              "%d packets of PCIe were sent again since the driver was loaded" % replays))
     return found
 
 

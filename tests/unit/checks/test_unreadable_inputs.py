@@ -15,10 +15,9 @@ from typing import Any
 
 import pytest
 from tests.faults import trees
-from tests.fixtures import node_qos
+from tests.fixtures.read_nodes import described, lossless, with_qos
 
 import whole_nodes
-from ansible_collections.railwright.rdma.plugins.module_utils.catalogue.qos import QOS_PROFILES
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.node import judge_node, judge_plan
 from ansible_collections.railwright.rdma.plugins.module_utils.checks.wishless import judge_without_wish
 from ansible_collections.railwright.rdma.plugins.module_utils.host.inspected import InspectedHost
@@ -31,7 +30,6 @@ from ansible_collections.railwright.rdma.plugins.module_utils.spec.model import 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import Verdict
 from ansible_collections.railwright.rdma.plugins.plugin_utils.check_table import SECTIONS
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
-from field_specs import build_spec
 from input_forms import Input, ReplacingHost, at_ceiling, inputs_of, unreadable_forms, with_text, wrong_contents, wrong_values, zeroed
 from node_trees import NODES as WRITTEN
 from tree_sites import spec_of as site_of
@@ -151,31 +149,7 @@ LOOKED_AT = (
     ("/net/[^/]*/mtu$", "port.active_mtu", "the path MTU was read, and the peer ports have the same"),
     ("Cable Technology$", "port.cable", "the type of the cable was read"),
 )
-QOS = QOS_PROFILES[0]
 INVENTORY = r"infiniband/|/net/|ip_-j|mst|systemctl_show|osrelease|boot|nvidia/version|config$|ibv_devinfo|F_version_nvidia|/nvidia/version"
-
-
-def spec_of(**values: Any) -> Spec:
-    spec, findings = build_spec({"fabric": "roce", "mtu": 9000, **values}, "node")
-    assert spec is not None, findings
-    return spec
-
-
-def described() -> Spec:
-    """An inventory that expects all that the node of two rails has."""
-    rails = [{"name": f"rail{at}", "match": {"pci": trees.NICS[at]}, "address": f"10.10.{at}.11/24"} for at in range(2)]
-    expect = {"rate_gbps": 400, "hcas": 2, "gpus": 2, "fw_ver": "28.47.1080", "hca_type": "MT4129", "active_mtu": 4096,
-              "gpu_driver": "580.95.05"}
-    return spec_of(rdma_stack="doca", rails=rails, expect=expect, pci_tuning_max_read_request=4096, kernel_version="6.8.0-85-generic",
-                   nic_firmware_versions={"MT_0000000838": "28.47.1080"}, host_tuning_memlock="unlimited")
-
-
-def lossless() -> Spec:
-    return spec_of(rdma_stack="inbox", rails=[{"name": "rail0", "match": {"mac": node_qos.MAC}, "address": "10.10.0.11/24"}])
-
-
-def with_qos(directory: Path) -> Path:
-    return node_qos.with_dcb(directory / "node", QOS).root
 
 
 ELSEWHERE = "nvidia|dcgm|cuda|ethtool|/infiniband/|/net/|ibv_|cmd/ip_"
