@@ -8,7 +8,7 @@ nothing passes once for the node.
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..catalogue.counters import BY_NAME, COUNTERS, LINK_DOWNED, RESET, full_text, is_full
-from ..catalogue.health import CHECKS, CORRECTED_AN_HOUR, MEMORY_A_DAY
+from ..catalogue.health import BY_CHECK, CHECKS, CORRECTED_AN_HOUR, MEMORY_A_DAY
 from ..formats.text import first_of
 from ..rules.comparisons import Inspection, VerdictSubject, verdict
 from ..types import Verdict
@@ -40,7 +40,7 @@ def health_verdicts(
     """``switched``: whether the node has NVSwitches; ``expected``: PCI functions that the inventory names."""
     node = node_of(facts, health, expected)
     signs, looked = log_signs(node)
-    signs += aer_signs(node) + memory_signs(node) + port_signs(node) + bit_signs(node) + downs_signs(node) + node_signs(node)
+    signs += aer_signs(node) + taint_signs(node) + memory_signs(node) + port_signs(node) + bit_signs(node) + downs_signs(node) + node_signs(node)
     signs += gpu_signs(facts, health)
     ports, processes = health.get("ports") or [], health.get("processes") or {}
     wrong = [_bit_errors(node, place) for place, link in node.links.items() if link.get("state") == "ACTIVE"]
@@ -130,6 +130,18 @@ def aer_signs(node: Node) -> List[Sign]:
             found.append(Sign("pci.aer", gpu_subject(gpu["pci"]), None, "warn", str(replays),
                               "%d packets of PCIe were sent again since the driver was loaded" % replays))
     return found
+
+
+# Bits of /proc/sys/kernel/tainted that only a fault sets (admin-guide/tainted-kernels.rst). They stay until the next boot, also where the
+# log has lost the message or is hidden.
+TAINTS = ((4, "node.machine_check", "the processor reported a machine check"), (5, "node.oops", "the kernel met a bad page of memory"),
+          (7, "node.oops", "the kernel met a fault of its own (oops)"), (14, "node.hung", "a CPU was stuck in the kernel (soft lockup)"))
+
+
+def taint_signs(node: Node) -> List[Sign]:
+    taint = node.health.get("taint") or 0
+    return [Sign(check, BY_CHECK[check].subject, None, "warn", "taint bit %d" % bit, "%s since boot (/proc/sys/kernel/tainted)" % text)
+            for bit, check, text in TAINTS if taint >> bit & 1]
 
 
 def memory_signs(node: Node) -> List[Sign]:

@@ -24,6 +24,7 @@ from .processes import boot_time, observe_processes
 SECONDS = 5.0
 EDAC = "/sys/devices/system/edac/mc"
 RESTORE = "/var/lib/railwright/restore"  # apply/journal.py, which no observer may import
+TAINT = "/proc/sys/kernel/tainted"
 RUNS = 20
 MEMORIES, MOUNTS_ASKED, FUNCTIONS = 64, 16, 256
 PLACES = tuple("/" + name for name in ("", "var", "tmp"))
@@ -42,6 +43,7 @@ def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> 
     return {
         "boot": boot_time(host),
         "up_hours": up_hours(host),
+        "taint": whole(host.line(TAINT), 0),
         "applies": observe_applies(host),
         "log": observe_log(host),
         "gpu": gpu,
