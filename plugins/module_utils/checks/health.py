@@ -40,7 +40,8 @@ def health_verdicts(
     """``switched``: whether the node has NVSwitches; ``expected``: PCI functions that the inventory names."""
     node = node_of(facts, health, expected)
     signs, looked = log_signs(node)
-    signs += aer_signs(node) + taint_signs(node) + memory_signs(node) + port_signs(node) + bit_signs(node) + downs_signs(node) + node_signs(node)
+    signs += aer_signs(node) + taint_signs(node) + memory_signs(node) + port_signs(node) + bit_signs(node) + downs_signs(node)
+    signs += node_signs(node)
     signs += gpu_signs(facts, health)
     ports, processes = health.get("ports") or [], health.get("processes") or {}
     wrong = [_bit_errors(node, place) for place, link in node.links.items() if link.get("state") == "ACTIVE"]
