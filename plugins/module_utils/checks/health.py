@@ -18,7 +18,7 @@ from .health_log import log_signs
 from .health_node import HOUR, Node, node_of
 from .health_optics import lacks_fec, symbol_signs, unused_lanes
 from .health_partitions import efa_judged, efa_signs, partition_signs, partitions_judged
-from .signs import Sign, gpu_subject
+from .signs import Sign, gpu_rows, gpu_subject
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
 BIT_ERRORS = 1e-12  # the share of wrong bits after FEC that a link may have: InfiniBand vol. 2; IEEE 802.3
@@ -46,7 +46,7 @@ def health_verdicts(
     ports, processes = health.get("ports") or [], health.get("processes") or {}
     wrong = [_bit_errors(node, place) for place, link in node.links.items() if link.get("state") == "ACTIVE"]
     looked += [check for check, there in (
-        ("pci.aer", _all_read(health.get("aer"), "read")), ("node.memory", _memory_read(health.get("memory"))),
+        ("pci.aer", _all_read(health.get("aer"), "read") and not _unread(gpu_rows(health), "pcie_replays")), ("node.memory", _memory_read(health.get("memory"))),
         ("node.nfs", _all_read(health.get("mounts"), "asked")), ("node.clock", health.get("clock") is not None),
         ("port.optics", any(_module(port, "limits") for port in ports) and not _unread(ports, "module")),
         ("port.fec", len([port for port in ports if port.get("fec")]) > 1 and not _unread(ports, "fec")),
@@ -72,8 +72,8 @@ def _memory_read(controllers: Any) -> bool:
     return bool(controllers) and all(row.get(name) is not None for row in controllers for name in ("corrected", "uncorrected"))
 
 
-def _unread(ports: Sequence[Mapping[str, Any]], what: str) -> bool:
-    return any(what in (port.get("unread") or ()) for port in ports)
+def _unread(parts: Sequence[Mapping[str, Any]], what: str) -> bool:
+    return any(what in (part.get("unread") or ()) for part in parts)
 
 
 def _errors_read(node: Node) -> bool:
@@ -125,7 +125,7 @@ def aer_signs(node: Node) -> List[Sign]:
                 ("warn", row.get("nonfatal") or 0, "%d uncorrected PCIe errors since boot that were not fatal"),
                 ("warn", corrected if corrected > CORRECTED_AN_HOUR * max(node.hours, 1) else 0, "%d corrected PCIe errors since boot"))
         found += [Sign("pci.aer", subject, hca, status, str(count), form % count) for status, count, form in rows if count]
-    for gpu in (node.health.get("gpu") or {}).get("gpus") or []:
+    for gpu in gpu_rows(node.health):
         replays = gpu.get("pcie_replays") or 0
         if replays > CORRECTED_AN_HOUR * max(node.hours, 1):
             found.append(Sign("pci.aer", gpu_subject(gpu["pci"]), None, "warn", str(replays),

@@ -139,6 +139,10 @@ ZERO_IS_HEALTHY = (
 )
 # Passes by other evidence, which was read: (input, check, what it is).
 LOOKED_AT = (
+    ("nvidia-smi_-q_-x$", "pci.aer", "the kernel's own counters; gpu.answers says that nvidia-smi is silent"),
+    ("tainted$", "node.machine_check", "the kernel's log"),
+    ("tainted$", "node.oops", "the kernel's log"),
+    ("tainted$", "node.hung", "the kernel's log"),
     ("gid_attrs/ndevs/", "rail.device", "the device's own directory of interfaces"),
     ("gid_attrs/ndevs/", "rail.gid", "the same"),
     ("compat_mode$", "erdma.mode", "the devices' own type of node"),
