@@ -46,7 +46,8 @@ def health_verdicts(
     ports, processes = health.get("ports") or [], health.get("processes") or {}
     wrong = [_bit_errors(node, place) for place, link in node.links.items() if link.get("state") == "ACTIVE"]
     looked += [check for check, there in (
-        ("pci.aer", _all_read(health.get("aer"), "read") and not _unread(gpu_rows(health), "pcie_replays")), ("node.memory", _memory_read(health.get("memory"))),
+        ("pci.aer", _all_read(health.get("aer"), "read") and not _unread(gpu_rows(health), "pcie_replays")),
+        ("node.memory", _memory_read(health.get("memory"))),
         ("node.nfs", _all_read(health.get("mounts"), "asked")), ("node.clock", health.get("clock") is not None),
         ("port.optics", any(_module(port, "limits") for port in ports) and not _unread(ports, "module")),
         ("port.fec", len([port for port in ports if port.get("fec")]) > 1 and not _unread(ports, "fec")),
