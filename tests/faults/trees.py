@@ -312,6 +312,11 @@ def efa(directory: Path) -> Path:
     return root
 
 
+def h200_nvlink(directory: Path, count: int = 8) -> Path:
+    """Eight H200, or ``count``, whose NVLinks are all up."""
+    return nvlinked(hgx(directory, H200, count=count), H200)
+
+
 def lossless(directory: Path) -> Path:
     """A RoCE NIC whose lossless chain is whole."""
     node_qos.with_dcb(directory / "qos", QOS_PROFILES[0])
@@ -326,11 +331,6 @@ def lossless(directory: Path) -> Path:
     tree.write("cmd/ibv_devinfo_-v", ibv_devinfo([(node_qos.HCA, 1, MTU_4096, "Ethernet")]))
     tree.write("cmd/ip_-j_addr", ip_addr({node_qos.NETDEV: [("inet", "10.10.0.11", 24)]}))
     return tree.root
-
-
-def h200_nvlink(directory: Path) -> Path:
-    """H200 in a virtual machine's manner: no NVSwitch on the bus, all links up."""
-    return nvlinked(hgx(directory, H200), H200)
 
 
 def h100_infiniband(directory: Path) -> Path:

@@ -361,6 +361,12 @@ FAULTS: tuple[Fault, ...] = (
         "ras/gpu_vram_bad_pages", b"0x00000001 : 0x00001000 : F\n"), "mi300x8"),
     Fault("an xGMI link down", "accelerator.xgmi", "warn", "6 of 7", amd("gpu_metrics", gpu_metrics(0xFFFF, DOWN, *[UP] * 6)), "mi300x8"),
     Fault("PCIe errors of an AMD GPU", "pci.aer", "fail", "fatal", amd("aer_dev_fatal", b"DLP 1\nTOTAL_ERR_FATAL 1\n"), "mi300x8"),
+    Fault("a GPU that often sends PCIe packets again", "pci.aer", "warn", "90000 packets", tag("replay_counter", "1", "90000")),
+    *(Fault(title, check, "warn", says, put("/proc/sys/kernel/tainted", f"{12288 | 1 << bit}\n")) for title, check, says, bit in (
+        ("a machine check that only the taint tells", "node.machine_check", "reported a machine check", 4),
+        ("a bad page that only the taint tells", "node.oops", "bad page", 5),
+        ("an oops that only the taint tells", "node.oops", "oops", 7),
+        ("a soft lockup that only the taint tells", "node.hung", "soft lockup", 14))),
     Fault("a limited member of its partition", "port.pkey", "fail", "limited member", put(PKEY % "mlx5_0", "0x7fff\n")),
     Fault("a port in another partition than its peers", "port.pkey", "warn", "0x8001", put(PKEY % "mlx5_0", "0x8001\n")),
     Fault("EFA peers that do not respond", "port.efa", "warn", "unresponsive_remote_events: 14", efa("unresponsive_remote_events", 14),

@@ -8,7 +8,7 @@ nothing passes once for the node.
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from ..catalogue.counters import BY_NAME, COUNTERS, LINK_DOWNED, RESET, full_text, is_full
-from ..catalogue.health import CHECKS, CORRECTED_AN_HOUR, MEMORY_A_DAY
+from ..catalogue.health import BY_CHECK, CHECKS, CORRECTED_AN_HOUR, MEMORY_A_DAY
 from ..formats.text import first_of
 from ..rules.comparisons import Inspection, VerdictSubject, verdict
 from ..types import Verdict
@@ -19,7 +19,7 @@ from .health_node import HOUR, Node, node_of
 from .health_optics import lacks_fec, symbol_signs, unused_lanes
 from .health_partitions import efa_judged, efa_signs, partition_signs, partitions_judged
 from .health_settings import setting_signs, settings_judged
-from .signs import Sign, gpu_subject
+from .signs import Sign, gpu_rows, gpu_subject
 
 ORDER = ("fail", "warn", "unknown", "skipped", "pass")
 BIT_ERRORS = 1e-12  # the share of wrong bits after FEC that a link may have: InfiniBand vol. 2; IEEE 802.3
@@ -41,18 +41,21 @@ def health_verdicts(
     """``switched``: whether the node has NVSwitches; ``expected``: PCI functions that the inventory names."""
     node = node_of(facts, health, expected)
     signs, looked = log_signs(node)
-    signs += aer_signs(node) + memory_signs(node) + port_signs(node) + bit_signs(node) + downs_signs(node) + node_signs(node)
+    signs += aer_signs(node) + taint_signs(node) + memory_signs(node) + port_signs(node) + bit_signs(node) + downs_signs(node)
+    signs += node_signs(node)
     signs += gpu_signs(facts, health)
     ports, processes = health.get("ports") or [], health.get("processes") or {}
     wrong = [_bit_errors(node, place) for place, link in node.links.items() if link.get("state") == "ACTIVE"]
     looked += [check for check, there in (
-        ("pci.aer", (health.get("aer") or {}).get("read")), ("node.memory", health.get("memory")),
-        ("node.nfs", (health.get("mounts") or {}).get("asked")), ("node.clock", health.get("clock") is not None),
-        ("port.optics", any(_module(port, "limits") for port in ports)),
-        ("port.fec", len([port for port in ports if port.get("fec")]) > 1),
-        ("port.cable", len([port for port in ports if _module(port, "kind")]) > 1),
-        ("port.pkey", partitions_judged(facts)), ("port.efa", efa_judged(facts)), ("port.ber", wrong and None not in wrong),
-        ("qos.storm", any(port.get("pause_storms") is not None for port in ports)),
+        ("pci.aer", _all_read(health.get("aer"), "read") and not _unread(gpu_rows(health), "pcie_replays")),
+        ("node.memory", _memory_read(health.get("memory"))),
+        ("node.nfs", _all_read(health.get("mounts"), "asked")), ("node.clock", health.get("clock") is not None),
+        ("port.optics", any(_module(port, "limits") for port in ports) and not _unread(ports, "module")),
+        ("port.fec", len([port for port in ports if port.get("fec")]) > 1 and not _unread(ports, "fec")),
+        ("port.cable", len(ports) > 1 and all(_module(port, "kind") for port in ports)),
+        ("port.pkey", partitions_judged(facts)), ("port.efa", efa_judged(facts)),
+        ("port.ber", wrong and None not in wrong and not _unread(ports, "uncorrectable_blocks") and _errors_read(node)),
+        ("qos.storm", any(port.get("pause_storms") is not None for port in ports) and not _unread(ports, "pause_storms")),
         ("node.stuck", processes), ("gpu.jobless", processes.get("schedulers") and node.recovery),
     ) if there and check not in (processes.get("unseen") or [])]
     signs += accelerator_signs(facts) + partition_signs(facts) + efa_signs(facts, node.hours)
@@ -61,6 +64,25 @@ def health_verdicts(
     looked += gpu_looked(facts, health) + accelerators_judged(facts) + settings_judged(health)
     return verdicts_of(name, [sign for sign in signs if _own(sign, node)],
                        [check for check in dict.fromkeys(looked) if _concerned(check, node, switched)])
+
+
+def _all_read(section: Any, what: str) -> bool:
+    """Whether there is something, and all of it could be read."""
+    return bool((section or {}).get(what)) and not (section or {}).get("unread")
+
+
+def _memory_read(controllers: Any) -> bool:
+    return bool(controllers) and all(row.get(name) is not None for row in controllers for name in ("corrected", "uncorrected"))
+
+
+def _unread(parts: Sequence[Mapping[str, Any]], what: str) -> bool:
+    return any(what in (part.get("unread") or ()) for part in parts)
+
+
+def _errors_read(node: Node) -> bool:
+    """Whether no port has a counter of errors that cannot be read; drivers differ in which they have."""
+    return all((link.get("counters") or {}).get(name, 0) is not None
+               for link in node.links.values() if link.get("state") == "ACTIVE" for name in (SYMBOLS,) + tuple(RECOVERIES))
 
 
 def _own(sign: Sign, node: Node) -> bool:
@@ -106,7 +128,24 @@ def aer_signs(node: Node) -> List[Sign]:
                 ("warn", row.get("nonfatal") or 0, "%d uncorrected PCIe errors since boot that were not fatal"),
                 ("warn", corrected if corrected > CORRECTED_AN_HOUR * max(node.hours, 1) else 0, "%d corrected PCIe errors since boot"))
         found += [Sign("pci.aer", subject, hca, status, str(count), form % count) for status, count, form in rows if count]
+    for gpu in gpu_rows(node.health):
+        replays = gpu.get("pcie_replays") or 0
+        if replays > CORRECTED_AN_HOUR * max(node.hours, 1):
+            found.append(Sign("pci.aer", gpu_subject(gpu["pci"]), None, "warn", str(replays),
+                              "%d packets of PCIe were sent again since the driver was loaded" % replays))
     return found
+
+
+# Bits of /proc/sys/kernel/tainted that only a fault sets (admin-guide/tainted-kernels.rst). They stay until the next boot, also where the
+# log has lost the message or is hidden.
+TAINTS = ((4, "node.machine_check", "the processor reported a machine check"), (5, "node.oops", "the kernel met a bad page of memory"),
+          (7, "node.oops", "the kernel met a fault of its own (oops)"), (14, "node.hung", "a CPU was stuck in the kernel (soft lockup)"))
+
+
+def taint_signs(node: Node) -> List[Sign]:
+    taint = node.health.get("taint") or 0
+    return [Sign(check, BY_CHECK[check].subject, None, "warn", "taint bit %d" % bit, "%s since boot (/proc/sys/kernel/tainted)" % text)
+            for bit, check, text in TAINTS if taint >> bit & 1]
 
 
 def memory_signs(node: Node) -> List[Sign]:

@@ -34,17 +34,29 @@ def gpu_signs(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Sign]
     return found + nvlink_signs(facts, health) + domain_signs(facts, health) + _dcgm_signs(gpu)
 
 
-# What every GPU must have told, so that a check can pass.
-TOLD = {"gpu.recovery": "recovery", "gpu.ecc": "volatile_uncorrected", "gpu.remap": "remap_pending", "gpu.thermal": "held_back",
-        "gpu.clocks": "held_back", "gpu.power": "limit_watts", "gpu.fabric": "fabric_bandwidth", "gpu.mig": "mig"}
+# What every GPU must have told, so that a check can pass; and what it may lack, but must not leave without a value (``unread``).
+TOLD = {
+    "gpu.recovery": ("recovery",), "gpu.ecc": ("volatile_uncorrected", "ecc", "sram_threshold"),
+    "gpu.remap": ("remap_pending", "remap_failed"), "gpu.thermal": ("held_back", "hw_thermal_slowdown", "sw_thermal_slowdown"),
+    "gpu.clocks": ("held_back", "hw_slowdown", "hw_power_brake_slowdown"), "gpu.power": ("limit_watts", "default_watts"),
+    "gpu.fabric": ("fabric_bandwidth", "fabric_health", "fabric_route"), "gpu.mig": ("mig", "mig_pending"),
+}
 
 
 def gpu_looked(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[str]:
     gpu = health.get("gpu") or {}
-    found = [check for check, name in TOLD.items() if all(row[name] is not None for row in gpu["gpus"])] if gpu.get("answered") else []
+    found = [check for check in TOLD if all(_told(check, row) for row in gpu["gpus"])] if gpu.get("answered") else []
     found += [check for check, name in (("gpu.answers", "answered"), ("gpu.dcgm", "dcgm")) if gpu.get(name)]
     judged = (("gpu.nvlink", nvlinks_judged(facts, health)), ("gpu.domain", domains_judged(health)))
     return found + [check for check, complete in judged if complete]
+
+
+def _told(check: str, row: Mapping[str, Any]) -> bool:
+    """Boards before Hopper have a temperature at which they slow down, later ones the degrees that are left (nvidia-smi(1))."""
+    unread = row.get("unread") or ()
+    limited = row.get("margin_celsius") is not None or None not in (row.get("celsius"), row.get("slow_celsius"))
+    cool = limited or not {"margin_celsius", "slow_celsius"} & set(unread)  # NVML may name none of them
+    return row[TOLD[check][0]] is not None and not any(name in unread for name in TOLD[check]) and (cool or check != "gpu.thermal")
 
 
 def _missing(facts: Mapping[str, Any], gpu: Mapping[str, Any], pci: str) -> Sign:

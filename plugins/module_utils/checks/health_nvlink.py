@@ -30,7 +30,8 @@ def nvlink_signs(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Si
 def nvlinks_judged(facts: Mapping[str, Any], health: Mapping[str, Any]) -> bool:
     """Whether every GPU has links that could be judged: without that, no pass."""
     gpus = facts.get("gpus") or []
-    return bool(gpus) and len(_judged(facts, health)) == len(gpus) and all(gpu.get("nvlinks") for gpu in gpus)
+    counted = all(None not in (row.get("nvlink_errors") or {}).values() for row in gpu_rows(health))
+    return bool(gpus) and counted and len(_judged(facts, health)) == len(gpus) and all(gpu.get("nvlinks") for gpu in gpus)
 
 
 def _judged(facts: Mapping[str, Any], health: Mapping[str, Any]) -> List[Mapping[str, Any]]:

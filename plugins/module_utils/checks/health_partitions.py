@@ -69,8 +69,9 @@ def efa_signs(facts: Mapping[str, Any], hours: int) -> List[Sign]:
 
 def efa_judged(facts: Mapping[str, Any]) -> bool:
     """Instances before Nitro v4 have no counters of retransmissions: then the drops alone are judged."""
-    ports = _efa_ports(facts)
-    return bool(ports) and all((port.get("hw_counters") or {}).get("rx_drops") is not None for _hca, port in ports)
+    counters = [port.get("hw_counters") or {} for _hca, port in _efa_ports(facts)]
+    names = [name for row in EFA_COUNTERS for name in (row.name,) + (row.share or ())[:1]]
+    return bool(counters) and all("rx_drops" in own and all(own.get(str(name), 0) is not None for name in names) for own in counters)
 
 
 def _efa_ports(facts: Mapping[str, Any]) -> Sequence[Tuple[Dict[str, Any], Dict[str, Any]]]:

@@ -51,27 +51,40 @@ def _facts(host: Host, address: str, row: Accelerator, device: str) -> Dict[str,
 
 
 def responds(host: Host, address: str) -> Optional[bool]:
-    """False for a function that is powered off or fell off the bus: its configuration space reads all ones."""
-    header = host.read_bytes("%s/%s/config" % (PCI_DEVICES, address), SPACE_BYTES)
-    return None if header is None or len(header) < 4 else header[:4] != b"\xff\xff\xff\xff"
+    """False for a function that is powered off or fell off the bus: its configuration space reads all ones. Else it begins with the vendor
+    that the kernel found."""
+    header = (host.read_bytes("%s/%s/config" % (PCI_DEVICES, address), SPACE_BYTES) or b"")[:4]
+    if header == b"\xff\xff\xff\xff":
+        return False
+    vendor = sysfs_values.integer(pci_attribute(host, address, "vendor"))
+    return True if len(header) == 4 and int.from_bytes(header[:2], "little") == vendor else None
 
 
 def error_counts(host: Host, path: str) -> Optional[Dict[str, Dict[str, int]]]:
     """Return errors since the driver was loaded by block (umc, gfx, xgmi_wafl …): ``ue`` uncorrected, ``ce`` corrected, ``de`` deferred.
-    While a GPU resets, a file contains a sentence in place of counts: that block is left out."""
+    A block without counts in a file that is there (a sentence while a GPU resets) is {}."""
     names = [name for name in host.listdir(path + "/ras") if name.endswith(COUNTS) and sysfs_values.is_name(name)][:BLOCKS]
-    read = {name[:-len(COUNTS)]: dict(_COUNT.findall(attribute(host, "%s/ras/%s" % (path, name)) or "")) for name in names}
-    found = {block: {kind: int(count) for kind, count in counts.items()} for block, counts in read.items() if "ue" in counts}
-    return found or None
+    found = {name[:-len(COUNTS)]: _counts(attribute(host, "%s/ras/%s" % (path, name)) or "") for name in names}
+    return found if any(found.values()) else None
 
 
-def bad_pages(host: Host, path: str) -> Optional[Dict[str, int]]:
-    """Count pages of memory that were taken out of use (R), that wait for it (P), and that could not be taken out (F)."""
+def _counts(text: str) -> Dict[str, int]:
+    """Return {} unless each line is a count, but that an error beside a broken line is still an error."""
+    counts = {kind: int(count) for kind, count in _COUNT.findall(text)}
+    whole = "ue" in counts and len(counts) == len(text.strip().split("\n"))
+    return counts if whole or counts.get("ue") or counts.get("de") else {}
+
+
+def bad_pages(host: Host, path: str) -> Optional[Dict[str, Optional[int]]]:
+    """Count pages of memory that were taken out of use (R), that wait for it (P), and that could not be taken out (F). None for each
+    count where a line is no page, and for all where the driver has no such file."""
     text = host.read(path + "/ras/gpu_vram_bad_pages", PAGES)
     if text is None:
         return None
-    flags = [match.group(1) for match in map(_PAGE.match, lines_in(text)) if match is not None]
-    return {name: flags.count(flag) for name, flag in (("retired", "R"), ("pending", "P"), ("failed", "F"))}
+    lines = [_PAGE.match(line) for line in lines_in(text) if line.strip()]
+    flags = [match.group(1) for match in lines if match is not None]
+    return {name: flags.count(flag) or (0 if len(flags) == len(lines) else None)
+            for name, flag in (("retired", "R"), ("pending", "P"), ("failed", "F"))}
 
 
 def xgmi_links(host: Host, path: str) -> Optional[Dict[str, int]]:

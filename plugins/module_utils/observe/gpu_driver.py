@@ -148,7 +148,7 @@ def nvlinks_up(host: Host) -> Dict[str, List[float]]:
         gpu, link = GPU_LINE.match(line), _SMI_LINK.match(line)
         if gpu is not None:
             rates = found.setdefault(gpu.group(1), [])
-        elif link is not None and len(rates) < MOST_NVLINKS:
+        elif link is not None and len(rates) < MOST_NVLINKS and float(link.group(1)) > 0:  # a link without a rate carries nothing
             rates.append(float(link.group(1)))
     return found
 

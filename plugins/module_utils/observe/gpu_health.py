@@ -49,6 +49,7 @@ _NUMBERS = {  # our name -> places in the answer, the newest driver's first
     "hw_thermal_us": ("clocks_event_reasons_counters/clocks_event_reasons_counters_hw_therm_slowdown",),
     "sw_thermal_us": ("clocks_event_reasons_counters/clocks_event_reasons_counters_sw_therm_slowdown",),
 }
+_LIMITS = ("default_watts", "limit_watts", "slow_celsius")  # no board has one of zero
 _SUMS = ("volatile_uncorrected", "aggregate_uncorrected", "volatile_corrected")
 _TEXTS = {
     "recovery": ("gpu_recovery_action",), "ecc": ("ecc_mode/current_ecc",), "mig": ("mig_mode/current_mig",),
@@ -67,8 +68,13 @@ REASONS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_
 _REASON_PLACES = {name: tuple(form % name for form in ("clocks_event_reasons/clocks_event_reason_%s",
                                                        "clocks_throttle_reasons/clocks_throttle_reason_%s"))
                   for name in REASONS + ("gpu_idle",)}
+# The documented words of a text; any other one says nothing. Of other texts each word counts.
+_WORDS = {"ecc": ("Enabled", "Disabled"), "mig": ("Enabled", "Disabled"), "mig_pending": ("Enabled", "Disabled"),
+          "fabric_health": ("Healthy", "Unhealthy", "Limited Capacity"), "fabric_bandwidth": ("Full", "Degraded"),
+          "fabric_route": ("True", "False", "Yes", "No")}
+_STATES = ("Active", "Not Active")
 _NOTHING = ("", "N/A", "[N/A]", "Not Supported", "Requested functionality has been deprecated")
-_SMI_ERRORS = re.compile(r"\s{0,8}Link [0-9]{1,3}: (Replay|Recovery|CRC) Errors: ([0-9]{1,18})\Z")
+_SMI_ERRORS = re.compile(r"\s{0,8}Link [0-9]{1,3}: (Replay|Recovery|CRC) Errors: ?(.{0,40})\Z")
 
 
 def observe_gpu_health(host: Host, gpus: Sequence[Gpu], facts: Sequence[Dict[str, Any]], container: bool) -> Optional[Dict[str, Any]]:
@@ -146,25 +152,36 @@ def _elements(text: str) -> Iterator[Tuple[str, Dict[str, str]]]:
 
 
 def gpu_row(pci: str, values: Dict[str, str]) -> Dict[str, Any]:
-    """``values``: texts by their path in nvidia-smi's answer."""
+    """``values``: texts by their path in nvidia-smi's answer. ``unread``: names of which the answer has the element and no value of the
+    documented form, such as ``N/A``: a check of it must not pass."""
     def first(places: Sequence[str]) -> Optional[str]:
         return next((token(values[place]) for place in places if values.get(place) not in _NOTHING + (None,)), None)
 
+    def given(places: Sequence[str]) -> List[str]:
+        return [values[place] for place in places if place in values]
+
     gpu: Dict[str, Any] = {"pci": pci, "uuid": first(("uuid",)), "serial": first(("serial",)), "name": first(("product_name",))}
+    unread = []
     for name, places in _NUMBERS.items():
-        given = [_number(values.get(place)) for place in places]
-        known = [value for value in given if value is not None]
+        numbers = [_number(text) for text in given(places)]
+        known = [value for value in numbers if value is not None]
         gpu[name] = (sum(known) if name in _SUMS else known[0]) if known else None
-    gpu.update((name, first(places)) for name, places in _TEXTS.items())
+        unread += [name] if (None in numbers if name in _SUMS else numbers and not known) or (name in _LIMITS and gpu[name] == 0) else []
+    for name, places in _TEXTS.items():
+        gpu[name] = first(places)
+        words = _WORDS.get(name)
+        unread += [name] if given(places) and (gpu[name] is None or (words and gpu[name] not in words)) else []
     for name, places in _YES.items():
-        words = [values.get(place) for place in places]
-        gpu[name] = True if "Yes" in words else False if "No" in words else None
-    states = {name: first(places) for name, places in _REASON_PLACES.items()}
-    idle = states.pop("gpu_idle")
-    gpu["idle"] = idle == "Active" if idle in ("Active", "Not Active") else None
+        answers = given(places)
+        gpu[name] = True if "Yes" in answers else False if "No" in answers else None
+        unread += [name] if set(answers) - {"Yes", "No"} else []
+    states = {name: (first(places), given(places)) for name, places in _REASON_PLACES.items()}
+    idle, _texts = states.pop("gpu_idle")
+    gpu["idle"] = idle == "Active" if idle in _STATES else None
     gpu["pids"] = [pid for pid in map(whole, values.get("pids", "").split()[:PIDS]) if pid is not None]
-    gpu["held_back"] = [name for name, state in states.items() if state == "Active"] if any(states.values()) else None
-    return gpu
+    held_back = [name for name, (state, _texts) in states.items() if state == "Active"]
+    gpu["held_back"] = held_back if any(state for state, _texts in states.values()) else None
+    return dict(gpu, unread=unread + [name for name, (state, texts) in states.items() if texts and state not in _STATES])
 
 
 def _number(text: Optional[str]) -> Optional[Any]:
@@ -175,17 +192,21 @@ def _number(text: Optional[str]) -> Optional[Any]:
     return exact if exact is not None else number(match.group(1))
 
 
-def nvlink_errors(text: str) -> Dict[str, Dict[str, int]]:
-    """By UUID the errors of all links of a GPU since the driver was loaded: replay, recovery, crc."""
-    found: Dict[str, Dict[str, int]] = {}
-    current: Dict[str, int] = {}
+def nvlink_errors(text: str) -> Dict[str, Dict[str, Optional[int]]]:
+    """By UUID the errors of all links of a GPU since the driver was loaded: replay, recovery, crc. None: a row without a number;
+    ``unread``: a row of another form."""
+    found: Dict[str, Dict[str, Optional[int]]] = {}
+    current: Dict[str, Optional[int]] = {}
     for line in lines_in(text):
         gpu, errors = GPU_LINE.match(line), _SMI_ERRORS.match(line)
         if gpu is not None and len(found) < GPUS:
             current = found.setdefault(gpu.group(1), {})
         elif errors is not None:
-            kind = errors.group(1).lower()
-            current[kind] = current.get(kind, 0) + int(errors.group(2))
+            kind, count = errors.group(1).lower(), whole(errors.group(2))
+            before = current.get(kind, 0)
+            current[kind] = (before or 0) + count if count is not None and (before is not None or count) else before or None
+        elif line.strip().startswith("Link "):
+            current["unread"] = None
     return found
 
 

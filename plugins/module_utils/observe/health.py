@@ -8,7 +8,8 @@ reason beside it where a reader would wonder.
 import re
 from typing import Any, Dict, List, Mapping, Optional, Pattern, Sequence, Tuple
 
-from ..formats.outside import lines_in, number, rows
+from ..formats.outside import lines_in, number, rows, whole
+from ..formats.program_output import one_line
 from ..formats.sysfs_values import integer, is_name, pci_address, token
 from ..host.disk import MOUNTS, mount_of, plain_path
 from ..host.host import Host
@@ -27,6 +28,7 @@ EDAC = "/sys/devices/system/edac/mc"
 CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 CGROUPS, CGROUPS_READ = "/sys/fs/cgroup", 128
 RESTORE = "/var/lib/railwright/restore"  # apply/journal.py, which no observer may import
+TAINT = "/proc/sys/kernel/tainted"
 RUNS = 20
 MEMORIES, MOUNTS_ASKED, FUNCTIONS = 64, 16, 256
 PLACES = tuple("/" + name for name in ("", "var", "tmp"))
@@ -46,6 +48,7 @@ def observe_health(host: Host, identity: Identity, facts: Mapping[str, Any]) -> 
     return {
         "boot": boot_time(host),
         "up_hours": up_hours(host),
+        "taint": whole(host.line(TAINT), 0),
         "applies": observe_applies(host),
         "log": observe_log(host),
         "gpu": gpu,
@@ -83,12 +86,15 @@ def observe_aer(host: Host, facts: Mapping[str, Any]) -> Dict[str, Any]:
         dict({name: _aer_count(pci_attribute(host, address, file)) for name, file in AER_FILES}, pci=address)
         for address in [name for name in dict.fromkeys(functions) if pci_address(name)][:FUNCTIONS]]
     read = [row for row in rows if any(row[name] is not None for name, _file in AER_FILES)]
-    return {"read": len(read), "counted": [row for row in read if any(row[name] for name, _file in AER_FILES)]}
+    return {"read": len(read), "counted": [row for row in read if any(row[name] for name, _file in AER_FILES)],
+            "unread": [row["pci"] for row in read if any(row[name] is None for name, _file in AER_FILES)]}
 
 
 def _aer_count(text: Optional[str]) -> Optional[int]:
+    """Return the sum of a file's counters; None unless each line is one, but that a count beside a broken line is still an error."""
     rows = _ERRORS.findall(text or "")
-    return sum(int(count) for name, count in rows if not name.startswith("TOTAL_") and name != HARMLESS) if rows else None
+    count = sum(int(count) for name, count in rows if not name.startswith("TOTAL_") and name != HARMLESS)
+    return count if rows and (count or len(rows) == len((text or "").strip().split("\n"))) else None
 
 
 def observe_memory(host: Host) -> List[Dict[str, Any]]:
@@ -145,12 +151,12 @@ def observe_mounts(host: Host) -> Dict[str, Any]:
     mounted = [plain_path(fields[4]) for fields, kind in lines if kind in NETWORK_FILES and len(fields) > 5]
     points = list(dict.fromkeys(point for point in mounted if point.startswith("/")))[:MOUNTS_ASKED]
     if not points:
-        return {"asked": [], "silent": []}
+        return {"asked": [], "silent": [], "unread": []}
     answer = host.run(("stat", "-f", "-c", "%n", "--") + tuple(points), SECONDS)
     told = answer.out.split("\n")
+    quiet = [point for point in points if point not in told]
     # It hangs at the first one; of those behind it nothing is known.
-    silent = [point for point in points if point not in told][:1] if answer.rc == TIMED_OUT else []
-    return {"asked": points, "silent": silent}
+    return {"asked": points, "silent": quiet[:1] if answer.rc == TIMED_OUT else [], "unread": quiet if answer.rc != TIMED_OUT else []}
 
 
 def observe_disks(host: Host) -> List[Dict[str, Any]]:
@@ -189,6 +195,11 @@ _AMOUNT = re.compile(r"(-?[0-9]{1,9}(?:\.[0-9]{1,6})?) (?:degrees C|V|mA|mW)\b")
 # has put right, and of how many bytes, without what fills the gaps between packets.
 _QUESTIONS: Tuple[Tuple[str, ...], ...] = (("-m",), ("-I", "--show-fec"), ())
 _COUNTERS = ("-S",)
+# Words of each answer, and what is not known without them.
+_ANSWERS: Dict[Tuple[str, ...], Tuple[str, List[str]]] = {
+    _QUESTIONS[0]: ("Identifier", ["module"]), _QUESTIONS[1]: ("Active FEC", ["fec", "uncorrectable_blocks"]), (): ("", []),
+    _COUNTERS: ("NIC statistics", ["pause_storms"])}
+_CODE = re.compile(r"0x[0-9a-f]{2} \(.{1,80}\)\Z")
 _MODE = re.compile(r"([0-9]{2,7})base[A-Za-z0-9-]{1,8}/(?:Full|Half)\Z")
 
 
@@ -196,14 +207,16 @@ def _forms(**forms: str) -> List[Tuple[str, Pattern[str]]]:
     return [(name, re.compile(r"^[ \t]{0,8}%s$" % form, re.MULTILINE)) for name, form in forms.items()]
 
 
-_WORDS = _forms(fec=r"Active FEC encodings?: {0,8}([A-Za-z0-9 ]{1,40})", autoneg=r"Auto-negotiation: (on|off)")
-_COUNTS = _forms(**{name: r"%s: ([0-9]{1,18})" % word for name, word in (
+_FEC = re.compile(r"(?:Auto|Off|None|RS|BaseR|LLRS)(?: (?:Auto|Off|None|RS|BaseR|LLRS)){0,5}\Z")  # netlink/fec.c
+_WORDS = _forms(fec=r"Active FEC encodings?:(.{0,40})", autoneg=r"Auto-negotiation: (on|off)")
+_COUNTS = _forms(**{name: r"%s: ?(.{0,40})" % word for name, word in (
     ("lanes", "Lanes"), ("corrected_blocks", "corrected_blocks"), ("uncorrectable_blocks", "uncorrectable_blocks"),
     ("pause_storms", "tx_pause_storm_error_events"), ("corrected_bits", "rx_corrected_bits_phy"), ("received_bytes", "rx_bytes_phy"))})
 
 
 def observe_ports(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Dict[str, Any]]:
-    """Those that tell anything. ``module``: None where it has none, or nobody may read it. ``carrier_downs``: since the driver's start."""
+    """Those that tell anything. ``module``: None where it has none, or nobody may read it. ``carrier_downs``: since the driver's start.
+    ``unread``: what ethtool did not answer, or answered in another form than the documented one."""
     found: List[Dict[str, Any]] = []
     answers = host.which(ETHTOOL) is not None
     for hca, port in [(each, port) for each in hcas for port in each.get("ports") or []][:PORTS]:
@@ -215,7 +228,7 @@ def observe_ports(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Dict[st
         questions = _QUESTIONS + ((_COUNTERS,) if hca["driver"] == STORMY else ())
         answers, told = _asked(host, netdev, questions if answers else ())
         told["carrier_downs"] = integer(attribute(host, "%s/%s/carrier_down_count" % (CLASS_NET, netdev)))
-        if any(value is not None for value in told.values()):
+        if any(value is not None for name, value in told.items() if name != "unread"):
             found.append(dict(told, hca=hca.get("name"), port=port.get("number"), netdev=netdev))
     return found
 
@@ -223,19 +236,23 @@ def observe_ports(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Dict[st
 def _asked(host: Host, netdev: str, questions: Sequence[Tuple[str, ...]]) -> Tuple[bool, Dict[str, Any]]:
     """First whether it answered in its time: a driver that hangs for one port hangs for the others too."""
     module, text, answers = None, "", bool(questions)
+    unread = []
     for options in questions if answers else ():
         done = host.run((ETHTOOL,) + tuple(options) + (netdev,), SECONDS)
         if done.ok and options == _QUESTIONS[0]:
             module = module_of(done.out[:OUTPUT])
         elif done.ok:
             text += done.out[:OUTPUT] + "\n"
+        unread += _ANSWERS[options][1] if not (done.ok and _ANSWERS[options][0] in done.out) else []
         if done.rc == TIMED_OUT:
             answers = False
             break
-    told = {name: match.group(1) for name, form in _WORDS + _COUNTS for match in [form.search(text)] if match is not None}
-    found: Dict[str, Any] = {name: (told[name].strip() if name in told else None) for name, _form in _WORDS}
-    found.update((name, integer(told.get(name))) for name, _form in _COUNTS)
-    return answers, dict(found, module=module, max_gbps=most_supported(text))
+    told = {name: match.group(1).strip() for name, form in _WORDS + _COUNTS for match in [form.search(text)] if match is not None}
+    found: Dict[str, Any] = {"fec": told.get("fec") if _FEC.match(told.get("fec", "")) else None, "autoneg": told.get("autoneg")}
+    found.update((name, whole(told.get(name), 0)) for name, _form in _COUNTS)
+    unread += ["module"] if answers and (module is None or module["unread"]) else []
+    unread += [name for name in told if found[name] is None]
+    return answers, dict(found, module=module, max_gbps=most_supported(text), unread=sorted(set(unread)))
 
 
 def most_supported(text: str) -> Optional[float]:
@@ -266,16 +283,20 @@ def module_of(text: str) -> Optional[Dict[str, Any]]:
         if any(given.values()):  # all zeros: the module has none
             limits[ours] = given
     names = {name: ours for name, ours, _prefix in _VALUES}
+    thresholds = ["%s %s threshold" % (prefix, limit) for _name, _ours, prefix in _VALUES for limit in _LIMITS]
+    unread = [name for name in thresholds if name in fields and _amount(fields[name]) is None]
     values: List[Dict[str, Any]] = []
     for name, value in rows:
         lane, amount = _CHANNEL.match(name[:80]), _amount(value)
         what = names.get(lane.group(1) if lane is not None else name)
         if what is not None and amount is not None and len(values) < 4 * LANES:
             values.append({"kind": what, "lane": int(lane.group(2)) if lane is not None else 0, "value": amount})
+        unread += [name] if what is not None and amount is None else []
     length = next((fields[name] for name in ("Cable assembly length", "Length (Copper or Active cable)") if name in fields), None)
     return {"vendor": token(fields.get("Vendor name")), "part": token(fields.get("Vendor PN")), "serial": token(fields.get("Vendor SN")),
             "kind": _kind(fields), "length": token(length),
-            "technology": token(fields.get("Transmitter technology")), "values": values, "limits": limits}
+            "technology": token(fields.get("Transmitter technology")), "values": values, "limits": limits,
+            "unread": [one_line(name, 60) for name in unread[:LANES]]}
 
 
 def _amount(text: Optional[str]) -> Optional[float]:
@@ -284,8 +305,11 @@ def _amount(text: Optional[str]) -> Optional[float]:
 
 
 def _kind(fields: Mapping[str, str]) -> Optional[str]:
-    """By what it sends with and what it ends in (SFF-8024, table 4-3): many a copper cable has no separable connector either."""
+    """By what it sends with and what it ends in (SFF-8024, table 4-3): many a copper cable has no separable connector either. Each is a
+    number with its meaning."""
     sends, ends = fields.get("Transmitter technology", ""), fields.get("Connector", "")
+    if any(_CODE.match(fields[name]) is None for name in ("Transmitter technology", "Connector") if name in fields):
+        return None
     if "opper" in sends + ends:
         return "copper cable"
     return "active optical cable" if "No separable connector" in ends else "optical transceiver" if sends or ends else None

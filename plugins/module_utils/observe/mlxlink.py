@@ -24,6 +24,7 @@ _VALUES = (("Temperature [C]", "temperature", 1.0), ("Voltage [mV]", "voltage", 
            ("Rx Power Current [dBm]", "rx_power", 1.0), ("Tx Power Current [dBm]", "tx_power", 1.0))
 _LIMITS = re.compile(r"([^\[\]]{1,400}) \[(-?[0-9.]{1,12})\.\.(-?[0-9.]{1,12})\]\Z")
 _BER = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)[Ee]-([0-9]{1,3})\Z")
+_FEC = re.compile(r".{0,40}(?:FEC|No ).{0,40}\Z")  # "Standard_RS-FEC - (544,514)", "No FEC"
 _WIDTH = re.compile(r"([0-9]{1,2})x\Z")
 
 
@@ -40,9 +41,8 @@ def observe_infiniband(host: Host, hcas: Sequence[Mapping[str, Any]]) -> List[Di
         answer = host.run((tool, "-d", hca["name"], "-p", str(port["number"]), "-m", "-c", "--json"), SECONDS)
         if answer.rc == TIMED_OUT:
             break
-        link = link_of(answer.out[:OUTPUT]) if answer.ok else None
-        if link is not None:
-            found.append(dict(link, hca=hca["name"], port=port["number"], netdev=port.get("netdev")))
+        link = link_of(answer.out[:OUTPUT] if answer.ok else "")
+        found.append(dict(link, hca=hca["name"], port=port["number"], netdev=port.get("netdev")))
     return found
 
 
@@ -52,19 +52,20 @@ def _asked(hca: Mapping[str, Any], port: Mapping[str, Any]) -> bool:
             and is_name(hca.get("name") or "") and isinstance(port.get("number"), int))
 
 
-def link_of(text: str) -> Optional[Dict[str, Any]]:
-    """Parse the answer for one port; None for any other text."""
+def link_of(text: str) -> Dict[str, Any]:
+    """Parse the answer for one port; of any other text nothing is known."""
     output = mapping(mapping((json_object(text) or {}).get("result")).get("output"))
     link, counters = mapping(output.get("Operational Info")), mapping(output.get("Physical Counters and BER Info"))
-    if not link:
-        return None
     width = _WIDTH.match(str(link.get("Width")))
     fec = token(str(link.get("FEC")))
+    fec = fec if fec not in (None, "N/A", "None", "") and _FEC.match(fec) else None
+    module = module_of(mapping(output.get("Module Info")))
     return {
-        "fec": fec if fec not in (None, "N/A", "None") else None, "lanes": int(width.group(1)) if width else None,
+        "fec": fec, "lanes": int(width.group(1)) if width else None,
         "autoneg": None, "max_gbps": None,
         "corrected_blocks": None, "uncorrectable_blocks": None, "pause_storms": None, "corrected_bits": None, "received_bytes": None,
-        "carrier_downs": None, "symbol_ber": _ber(counters.get("Symbol BER")), "module": module_of(mapping(output.get("Module Info"))),
+        "carrier_downs": None, "symbol_ber": _ber(counters.get("Symbol BER")), "module": module,
+        "unread": [name for name, missing in (("fec", fec is None), ("module", module is None or module["unread"])) if missing],
     }
 
 
@@ -80,20 +81,24 @@ def module_of(fields: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
         return None
     values: List[Dict[str, Any]] = []
     limits: Dict[str, Dict[str, float]] = {}
+    unread: List[str] = []
     for name, ours, unit in _VALUES:
         match = _LIMITS.match(_line(fields.get(name)))
         low, high = (number(match.group(2)), number(match.group(3))) if match is not None else (None, None)
         if match is None or low is None or high is None or low >= high:
+            unread += [name] if name in fields else []
             continue
         limits[ours] = {"low warning": low / unit, "high warning": high / unit}
         amounts = [number(part.strip()) for part in match.group(1).split(",")][:LANES]
+        unread += [name] if None in amounts else []
         values += [{"kind": ours, "lane": place if len(amounts) > 1 else 0, "value": amount / unit}
                    for place, amount in enumerate(amounts, 1) if amount is not None]
     length = whole(str(fields.get("Transfer Distance [m]")))
     sends = " ".join(str(fields.get(name)) for name in ("Cable Technology", "Cable Type"))
     return {"vendor": _word(fields, "Vendor Name"), "part": _word(fields, "Vendor Part Number"),
             "serial": _word(fields, "Vendor Serial Number"), "kind": _kind(sends), "length": "%dm" % length if length else None,
-            "technology": _word(fields, "Cable Technology"), "values": values, "limits": limits, "power_unit": DBM}
+            "technology": _word(fields, "Cable Technology"), "values": values, "limits": limits, "power_unit": DBM,
+            "unread": unread if limits else []}  # a copper cable has none of them
 
 
 def _line(value: Any) -> str:

@@ -38,16 +38,18 @@ class Loaded(NamedTuple):
 
 
 def running_modules(host: Host) -> Optional[Dict[str, Loaded]]:
-    """Every module that is loaded, by name; None when /proc/modules cannot be read."""
+    """Every module that is loaded, by name; None when /proc/modules cannot be read, is empty, or has another form."""
     return host.once("running modules", lambda: _running(host.read("/proc/modules")))
 
 
 def _running(text: Optional[str]) -> Optional[Dict[str, Loaded]]:
     if text is None:
         return None
-    rows = [line.split() for line in lines_in(text)]
+    rows = [line.split() for line in lines_in(text) if line.strip()]
+    if not rows or any(len(row) < 4 for row in rows):
+        return None
     return {row[0]: Loaded(sysfs_values.integer(row[2]), tuple(name for name in row[3].split(",") if sysfs_values.is_name(name)))
-            for row in rows if len(row) > 3}
+            for row in rows}
 
 
 def loaded_modules(host: Host) -> Optional[Dict[str, Dict[str, Any]]]:

@@ -246,6 +246,7 @@ def acs_facts(host: Host, addresses: Iterable[str]) -> List[Dict[str, Any]]:
 
 
 GROUPS = "/sys/kernel/iommu_groups"
+UNTRANSLATED = ("identity", "unmanaged", "blocked", "unknown")  # drivers/iommu/iommu.c, iommu_group_show_type, beside DMA and DMA-FQ
 CPUS = "/sys/devices/system/cpu"
 TABLES = "/sys/firmware/acpi/tables"
 _KINDS = (("DMAR", "intel"), ("IVRS", "amd"), ("IORT", "arm"))
@@ -301,12 +302,14 @@ def _mode(host: Host, functions: Sequence[str], arguments: Sequence[str]) -> Opt
     types = types or _types(host, ["%s/%s/type" % (GROUPS, name) for name in groups])
     if not types:  # kernels before 4.19 have no such file
         return PASSTHROUGH if "iommu=pt" in arguments or "iommu.passthrough=1" in arguments else None
-    return TRANSLATED if any(kind.startswith("DMA") for kind in types) else PASSTHROUGH
+    if any(kind.startswith("DMA") for kind in types):
+        return TRANSLATED
+    return PASSTHROUGH if set(types) <= set(UNTRANSLATED) else None
 
 
 def _types(host: Host, paths: Sequence[str]) -> List[str]:
-    found = [sysfs_values.name(host.line(path)) for path in paths]
-    return [kind for kind in found if kind is not None]
+    """Return the type of each group that has one; '' for one that cannot be read."""
+    return [sysfs_values.name(host.line(path)) or "" for path in paths if host.exists(path)]
 
 
 def numa_nodes(host: Host) -> Optional[int]:

@@ -81,17 +81,19 @@ def holders(host: Host, is_one: Callable[[str], bool]) -> List[str]:
 def observe_processes(host: Host, gpus: Sequence[Dict[str, Any]]) -> Optional[Dict[str, Any]]:
     """``schedulers``: whose daemon runs; ``stuck``: see there; ``jobless``: logins' processes on ``gpus`` beside one; ``unseen``:
     checks of which something is hidden from this user. None without ps."""
-    running = processes_of(host.run(("ps", "-eo", FIELDS), SECONDS).out)
+    text = host.run(("ps", "-eo", FIELDS), SECONDS).out
+    running = processes_of(text)
     if not running:
         return None
+    broken = len(running) < len([line for line in lines_in(text) if line.strip()])
     names = {process.pid: process.name for process in running}
     schedulers = sorted(set(SCHEDULERS) & set(names.values()))
     groups = {pid: host.read("/proc/%d/cgroup" % pid, 65536) or "" for gpu in gpus for pid in gpu["pids"] if schedulers and pid in names}
     jobless = [{"gpu": gpu["pci"], "pid": pid, "name": names[pid]} for gpu in gpus for pid in gpu["pids"]
                if "/user.slice/" in groups.get(pid, "") and not _JOB.search(groups[pid])]
     unseen = [check for check, hidden in (
-        ("node.stuck", any(process.state == "D" and process.waits == "-" for process in running)),
-        ("gpu.jobless", any(pid not in names for gpu in gpus for pid in gpu["pids"]))) if hidden]
+        ("node.stuck", broken or any(process.state == "D" and process.waits == "-" for process in running)),
+        ("gpu.jobless", broken or any(pid not in names for gpu in gpus for pid in gpu["pids"]))) if hidden]
     return {"schedulers": schedulers, "stuck": stuck(host, running), "jobless": jobless, "unseen": unseen}
 
 

@@ -101,7 +101,8 @@ def origin(modules: Sequence[StackModule], package_name: Optional[str] = None) -
 
 
 def module_facts(modules: Sequence[StackModule], package_name: Optional[str]) -> Dict[str, Any]:
-    """``origin`` and ``version`` of what runs; ``on_disk``: what the next load would bring; ``stale``: modules where both differ."""
+    """``origin`` and ``version`` of what runs; ``on_disk``: what the next load would bring; ``stale``: modules where both differ;
+    ``unread``: loaded ones of whose file modinfo tells nothing, where it tells of others (a captured tree may have no answer of it)."""
     core = next((module for module in modules if module.loaded is not None), None)
     return {
         "origin": origin(modules, package_name),
@@ -109,6 +110,8 @@ def module_facts(modules: Sequence[StackModule], package_name: Optional[str]) ->
         "on_disk": core.disk[0] if core is not None and core.disk is not None else None,
         "path": core.path if core is not None else None,
         "stale": [module.name for module in modules if module.stale],
+        "unread": [module.name for module in modules if module.loaded is not None and module.path is not None and module.disk is None
+                   and any(other.disk is not None for other in modules)],
     }
 
 

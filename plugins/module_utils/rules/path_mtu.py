@@ -4,6 +4,7 @@
 import ipaddress
 from typing import Any, Dict, List, Mapping, Optional
 
+from ..formats.outside import rows
 from ..formats.sysfs_values import integer
 
 # enum ib_mtu of the InfiniBand architecture, in bytes.
@@ -61,7 +62,7 @@ def as_int(value: Any) -> Optional[int]:
 
 
 def hca_facts(facts: Mapping[str, Any], name: Optional[str]) -> Optional[Dict[str, Any]]:
-    return next((dict(hca) for hca in facts.get("hcas") or [] if hca.get("name") == name), None)
+    return next((hca for hca in rows(facts.get("hcas")) if hca.get("name") == name), None)
 
 
 def is_iwarp(facts: Mapping[str, Any], name: Optional[str]) -> bool:
@@ -72,10 +73,10 @@ def is_iwarp(facts: Mapping[str, Any], name: Optional[str]) -> bool:
 
 def port_facts(facts: Mapping[str, Any], name: Optional[str], number: Optional[int]) -> Optional[Dict[str, Any]]:
     """One port of one HCA in a facts object, or None."""
-    ports = (hca_facts(facts, name) or {}).get("ports") or []
-    return next((dict(port) for port in ports if port.get("number") == number), None)
+    ports = rows((hca_facts(facts, name) or {}).get("ports"))
+    return next((port for port in ports if port.get("number") == number), None)
 
 
 def netdev_facts(facts: Mapping[str, Any], name: Optional[str]) -> Dict[str, Any]:
     """One interface in a facts object; {} when it is not there."""
-    return next((dict(netdev) for netdev in facts.get("netdevs") or [] if netdev.get("name") == name), {})
+    return next((netdev for netdev in rows(facts.get("netdevs")) if netdev.get("name") == name), {})

@@ -458,6 +458,8 @@ def test_a_module_within_its_limits_is_well_whatever_its_flags_say(node: Make) -
     """Flags are latched until they are read: the second look would not see them."""
     tree = node("doca8")
     module("Mellanox", "Mellanox")(tree)
+    for netdev in rails(tree):
+        tree.put(f"/cmd/ethtool_-m_{netdev}", (tree.root / f"cmd/ethtool_-m_{PORT}").read_text())
     fec("RS")(tree)
     found = {item.check: item.status for item in judged(tree)}
     assert (found["port.optics"], found["port.fec"]) == ("pass", "pass")

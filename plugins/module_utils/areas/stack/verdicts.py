@@ -125,6 +125,8 @@ def _origin(where: VerdictSubject, modules: Mapping[str, Any], expected: Optiona
             ", ".join(stale), label, modules.get("on_disk") or "the kernel's own")),
         (found == UNKNOWN, "unknown", expected, label, "the modules come from %s and carry no vendor's version" % modules.get("path")),
         (expected not in (None, found), "fail", expected, label, "the modules of %s run, wanted are those of %s" % (label, expected)),
+        (modules.get("unread"), "unknown", expected, label, UNREADABLE % ("by modinfo, of %s, the module on disk" % ", ".join(
+            modules.get("unread") or ()))),
         (True, "pass", expected, label, "the modules of %s run" % label))]
 
 

@@ -272,7 +272,9 @@ def _version(where: VerdictSubject, spec: Spec, hca: Mapping[str, Any], flash: O
     return decided(
         "firmware.version", where,
         (running is None, "unknown", wanted, None, UNREADABLE % "the firmware's version"),
-        (running == wanted and flash in (None, wanted), "pass", wanted, running, "firmware of %s is %s" % (psid, running)),
+        (running == wanted and flash is None, "unknown", wanted, running,
+         "it runs %s; %s" % (running, UNREADABLE % "the version in flash (it needs root and mstflint)")),
+        (running == wanted and flash == wanted, "pass", wanted, running, "firmware of %s is %s" % (psid, running)),
         (running == wanted, "fail", wanted, flash, "runs %s, but %s is in flash: %s" % (running, flash, REBOOT)),
         (flash == wanted, "fail", wanted, running, "runs %s, and %s is in flash: %s" % (running, flash, REBOOT)),
         (True, "fail", wanted, running, "firmware of %s is %s, not %s: %s" % (psid, running, wanted, image)))

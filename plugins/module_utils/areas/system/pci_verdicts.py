@@ -135,7 +135,7 @@ def _at_best(
     check: str, where: VerdictSubject, best: Optional[float], found: Optional[float], form: str, ends: str, what: str, hint: str,
     status: str
 ) -> Verdict:
-    if best is None or found is None:
+    if not best or found is None:
         return unreadable(check, where, best, "the %s %s" % (what, ends))
     return decided(
         check, where,
@@ -169,7 +169,7 @@ def _sriov(config: Mapping[str, Any], device: Device) -> Verdict:
     """Only said, unless the inventory wants virtual functions of this NIC."""
     wanted = str(config.get("NUM_OF_VFS", 0)) not in ("0", "False") or str(config.get("SRIOV_EN", 0)) in ("1", "True", "True(1)", "true")
     sriov = device.link.get("sriov")
-    found = "%s of %s virtual functions enabled" % (sriov.get("enabled"), sriov.get("total")) if sriov is not None else None
+    found = "%s of %s virtual functions enabled" % (sriov.get("enabled"), sriov.get("total")) if sriov and sriov.get("total") else None
     return decided(
         "pci.sriov", device.where,
         (device.link.get("virtual_function"), "skipped", None, None, "is a virtual function itself"),
