@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.faults import rows_gpu, trees
+from tests.faults import rows_gpu, rows_second, trees
 from tests.fixtures.node_tree import Tree
 
 COUNT = 4  # so many peers judge each other
@@ -46,10 +46,19 @@ def infiniband(directory: Path) -> Path:
     return tree.root
 
 
+def bond(directory: Path) -> Path:
+    """Two members of a bond with LACP."""
+    root = trees.TREES["bond"](directory)
+    rows_second.bond(rows_second.LACP)(root)
+    return root
+
+
 def node(tree: Tree, count: int) -> None:
     """What belongs to no port: the kernel's counters, the clock, processes, mounts, DCGM, NVLinks' errors, nvidia-fs."""
     tree.write("proc/uptime", "864600.00 1.00\n")
     tree.write("proc/sys/kernel/tainted", "12288\n")
+    tree.write("sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n")
+    tree.write("etc/nccl.conf", "NCCL_IB_HCA=mlx5\n")
     tree.write("proc/stat", "btime 1790000000\n")
     for name in ("ce_count", "ue_count"):
         tree.write(f"sys/devices/system/edac/mc/mc0/{name}", "0\n")

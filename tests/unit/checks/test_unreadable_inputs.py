@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.faults import trees
+from tests.fixtures import node_accelerators
 from tests.fixtures.read_nodes import described, lossless, with_qos
 
 import whole_nodes
@@ -149,6 +150,7 @@ LOOKED_AT = (
     ("carrier_down_count$|link_downed$", "port.flaps", "the kernel's log has each change of a link"),
     ("max_link_speed$", "pci.link_speed", "the other end's limit, which no link can exceed, is reached"),
     ("max_link_width$", "pci.link_width", "the same"),
+    ("license_nvidia$", "gpudirect.path", "CUDA and the devices were asked themselves, and said yes"),
     ("nvlink_-e$", "gpu.nvlink", "number and rate of the links were read; not every driver counts their errors"),
     ("/net/[^/]*/mtu$", "port.active_mtu", "the path MTU was read, and the peer ports have the same"),
     ("Cable Technology$", "port.cable", "the type of the cable was read"),
@@ -163,7 +165,7 @@ LINK = "port.state port.phys_state port.ber port.flaps"
 NODES: dict[str, Node] = {
     "the node itself": Node(
         whole_nodes.roce, f"^(?!.*({ELSEWHERE}))",
-        f"{LOG} gpu.jobless gpu.nouveau kernel.newest node.clock node.memlock node.memory node.nfs node.stuck pci.above_4g pci.acs pci.aer "
+        f"{LOG} gpu.jobless gpu.nouveau kernel.newest nccl.hcas node.clock node.clocksource node.memlock node.memory node.nfs node.stuck pci.above_4g pci.acs pci.aer "
         "pci.iommu pci.link_speed pci.link_width pci.numa stack.dkms stack.modules stack.packages"),
     "GPUs": Node(
         partial(whole_nodes.roce, count=2), "nvidia|dcgm|cuda",
@@ -175,8 +177,9 @@ NODES: dict[str, Node] = {
     "InfiniBand": Node(
         whole_nodes.infiniband, "infiniband/|mlxlink|ibv_devinfo",
         f"{LINK} hca.fw_ver port.cable port.fec port.optics port.pkey port.rate port.width"),
+    "a bond": Node(whole_nodes.bond, "net/bonding", "port.bond"),
     "MI300X": Node(trees.TREES["mi300x8"], OWN, "accelerator.answers accelerator.ras accelerator.xgmi pci.aer"),
-    "EFA": Node(trees.TREES["efa-p5"], OWN, "port.efa"),
+    "EFA": Node(trees.limited(node_accelerators.efa_p5, "efa-p5"), OWN, "port.efa"),
     "eRDMA": Node(trees.TREES["erdma"], OWN, "erdma.port"),
     "with an inventory": Node(
         partial(whole_nodes.roce, count=2), INVENTORY,
@@ -222,6 +225,8 @@ NOT_HERE = {
     "nccl.gid": "the GIDs, as rail.gid: tests/unit/nccl",
     "nccl.plugin": f"{AREA}nccl/test_net_plugin.py",
     "node.hangs": "never passes",
+    "node.rdma_limit": "never passes",
+    "qos.peers": "never passes",
     "node.hcas": f"{NAMES}test_missing_evidence.py",
     "node.lustre": "never passes",
     "opensm.build": f"of the package database: {AREA}system",

@@ -66,7 +66,7 @@ def wants_of(spec: Optional[Spec], identity: Identity) -> Wants:
 
 
 def evidence_of(wants: Wants, facts: Mapping[str, Any]) -> Tuple[Evidence, List[Row]]:
-    """``facts`` as ``observe_facts`` gives them; gpudirect, gpu_driver and stack are read."""
+    """``facts`` as ``observe_facts`` gives them; gpudirect, gpu_driver, gpus and stack are read."""
     gpudirect, known = facts.get("gpudirect") or {}, wants.known
     driver, flavour, driver_source = _driver(known, facts.get("gpu_driver") or {})
     found = facts.get("stack") or {}
@@ -78,7 +78,9 @@ def evidence_of(wants: Wants, facts: Mapping[str, Any]) -> Tuple[Evidence, List[
     hcas = tuple(hca._replace(dmabuf=answers.get(hca.name), provider=providers.get(hca.name)) for hca in known.hcas)
     options = gpudirect.get("kernel_options") or {}
     stays = known.driver is None or (gpudirect.get("nvidia_driver"), gpudirect.get("nvidia_flavour")) == (known.driver, known.flavour)
-    cuda_dmabuf = _every((dmabuf.get("gpus") or {}) if stays else {}, known.gpus)
+    own = [gpu.get("pci") for gpu in facts.get("gpus") or []]
+    said = {pci: value for pci, value in (dmabuf.get("gpus") or {}).items() if not own or pci in own}  # not of a GPU that is none
+    cuda_dmabuf = _every(said if stays else {}, known.gpus)
     evidence = known._replace(hcas=hcas, driver=driver, flavour=flavour, stack=stack, stack_version=stack_version, options=options,
                               cuda_dmabuf=cuda_dmabuf)
     rows = [
