@@ -132,6 +132,7 @@ class Scan:
 DEPENDS = (
     ("cmd/stat_-f", "node.nfs"), ("cmd/ps_-eo", "node.stuck"), ("cmd/ps_-eo", "gpu.jobless"), ("bridge/config$", "pci.acs"),
     ("nic/config$", "pci.max_read_request"), ("gpu/config$", "accelerator.answers"), ("gpu_metrics$", "accelerator.xgmi"),
+    ("current_clocksource$", "node.clocksource"),
 )
 FIRST = "mlx5_0"  # whose files are changed
 # Values of which zero is a value of a healthy node: counts of errors, and what the makers define zero as.
@@ -165,8 +166,8 @@ LINK = "port.state port.phys_state port.ber port.flaps"
 NODES: dict[str, Node] = {
     "the node itself": Node(
         whole_nodes.roce, f"^(?!.*({ELSEWHERE}))",
-        f"{LOG} gpu.jobless gpu.nouveau kernel.newest nccl.hcas node.clock node.clocksource node.memlock node.memory node.nfs node.stuck pci.above_4g pci.acs pci.aer "
-        "pci.iommu pci.link_speed pci.link_width pci.numa stack.dkms stack.modules stack.packages"),
+        f"{LOG} gpu.jobless gpu.nouveau kernel.newest nccl.hcas node.clock node.clocksource node.memlock node.memory node.nfs node.stuck "
+        "pci.above_4g pci.acs pci.aer pci.iommu pci.link_speed pci.link_width pci.numa stack.dkms stack.modules stack.packages"),
     "GPUs": Node(
         partial(whole_nodes.roce, count=2), "nvidia|dcgm|cuda",
         "gds.path gpu.answers gpu.clocks gpu.dcgm gpu.domain gpu.driver_loaded gpu.ecc gpu.fabric gpu.fabricmanager gpu.mig gpu.nvlink "
