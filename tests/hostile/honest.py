@@ -156,9 +156,15 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "rdma_check:check": {**SAID, "verdicts": [VERDICT], "overview": {"node": "Debian GNU/Linux 12 (bookworm)", "HCAs": "1 (rdma_rxe)"}},
     "rdma_check:agent": {**SAID, "agent": {
         "mode": "drain", "word": "refuse", "age": 14.0, "reason": "gpu.xid GPU 0000:1b:00.0: Xid 79", "trouble": "", "text": ["n: 1 open"],
+        "held": ["gpu.nvlink"], "model": "NVIDIA H200, MT4129", "observed": "", "versions": [
+            {"name": "driver", "value": "580.159.04", "ago": None}, {"name": "firmware", "value": "28.47.1080", "ago": 9.0}],
         "offenders": [{"part": "gpu 1653", "times": 2}], "downs": [{"part": "port 1", "name": "mlx5_0 (eth1)", "ago": 9.0}],
         "findings": [{"id": "3fa90c1e", "check": "gpu.xid", "subject": "GPU 0000:1b:00.0", "part": "gpu 1653", "status": "fail",
-                      "text": "Xid 79", "known": {"reason": "GPU ordered", "by": "root", "t": 1.0}}]}},
+                      "text": "Xid 79", "known": {"reason": "GPU ordered", "by": "root", "t": 1.0}, "mode": "enforce", "fresh": False,
+                      "ago": 60.0, "refuses": True}]}},
+    "rdma_check:hold": {**SAID, "hold": {"before": [], "now": ["all"]}},
+    "rdma_check:trial": {**SAID, "trial": {"days": 30.0, "failures": [
+        {"check": "gpu.xid", "subject": "GPU 0000:1b:00.0", "began": 86400.0, "ended": None}]}},
     "rdma_check:bundle": {**SAID, "bundle": {"left_out": ["/etc/shadow"], "entries": [
         {"path": "/etc/os-release", "kind": "file", "text": "ID=debian\n", "mode": 0o644, "mtime": 1.0},
         {"path": "/sys/bus/pci/devices/0000:1b:00.0/config", "kind": "file", "base64": "3q0="},

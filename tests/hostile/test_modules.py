@@ -27,7 +27,8 @@ EACH = 39 if SCALE <= 1 else 65  # short answers have no more
 ELSEWHERE = {
     "rdma_packages:failed", "rdma_measure:start", "rdma_measure:run", "rdma_measure:stop", "rdma_bench:nccl_tests.start",
     "rdma_facts:",  # facts, where no mode is named
-    "rdma_check:check", "rdma_check:bundle", "rdma_check:agent",  # over our own ssh alone: test_scan.py, tests/unit/entry/test_bundle.py
+    # Over our own ssh alone: test_scan.py, tests/unit/entry/test_bundle.py, tests/unit/agent.
+    "rdma_check:check", "rdma_check:bundle", "rdma_check:agent", "rdma_check:hold", "rdma_check:trial",
     # Over our own ssh alone: tests/unit/isolate, tests/unit/cli.
     "rdma_facts:job", "rdma_facts:nodes", "rdma_measure:sample", "rdma_bench:nccl_tests.pairs",
     "rdma_ssh_mesh:key", "rdma_drain:", "raw:", "reboot:", "unarchive:", "wait_for_connection:",

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from ansible_collections.railwright.rdma.plugins.module_utils.formats.text import first_of
 from railwright.agent.decide import Node
@@ -148,6 +147,8 @@ def proof(session: Session, code: str) -> str:
 
 def write_entry(session: Session, code: str, entry: Any) -> None:
     """Write one entry of rdma_checks. Raises InputError where the inventory keeps them elsewhere."""
+    import yaml
+
     judged = session.judge()
     file = file_of(session)
     text = file.read_bytes().decode("utf-8") if file.exists() else ""
