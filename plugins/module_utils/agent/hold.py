@@ -25,7 +25,7 @@ def held(host: Host) -> Tuple[str, ...]:
 
 def text_of(codes: Sequence[str], why: str) -> str:
     """The file's text: a comment for people, and the codes; no code for all of them."""
-    return "".join("%s\n" % line for line in ["# " + why] + [code for code in codes if code != ALL])
+    return "".join("%s\n" % line for line in ["# " + why] + ([] if ALL in codes else list(codes)))
 
 
 def answer(host: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:

@@ -9,7 +9,7 @@ import typer
 from ansible_collections.railwright.rdma.plugins.module_utils.scheduler.model import WATCHED
 from railwright.agent.decide import Decision, Limits, Node, decide
 from railwright.cli import console, one_line
-from railwright.cli.agent_drain import act, breaker, breaker_state
+from railwright.cli.agent_drain import act, breaker, breaker_state, kept_holds
 from railwright.cli.agent_hold import HELP as HOLD_HELP
 from railwright.cli.agent_hold import fleet_codes, held_text, hold, hold_masses
 from railwright.cli.agent_trial import DEMOTE_HELP, PROMOTE_HELP, TRIAL_HELP, demote, promote, record_outages, trial
@@ -79,7 +79,7 @@ def status(inventory: Inventory, limit: Limit = None, form: OutputFormat = Forma
     judged = judged_with_agents(session)
     heard = hear(session, judged)
     record_outages(session, heard.nodes)
-    finish(session, heard, decided(heard, breaker_state(session)))
+    finish(session, heard, decided(heard, str(breaker_state(session).get("tripped") or ""), kept_holds(session)))
 
 
 def drain(inventory: Inventory, reset: Reset = False, yes: Yes = False, form: OutputFormat = Format.TEXT) -> None:
@@ -91,12 +91,14 @@ def drain(inventory: Inventory, reset: Reset = False, yes: Yes = False, form: Ou
             kept["tripped"] = ""
         heard = hear(session, judged)
         record_outages(session, heard.nodes)
-        found = decided(heard, kept)
+        found = decided(heard, str(kept.get("tripped") or ""), kept_holds(session))
         kept["tripped"] = found.tripped
-        stopped = hold_masses(session, judged, kept, found.mass, heard.nodes)
+        stopped = hold_masses(session, judged, found.mass, heard.nodes)
         if found.drain or found.cured:
             many = f"Drain {console.count(len(found.drain), 'node')}, and give back {len(found.cured)} that the gate passes"
             console.agree(f"{many} ({', '.join([*found.drain, *found.cured])})?", yes=yes)
+        if held_text(session):  # begun while the question was open
+            found.drain, found.cured = {}, []
         done = stopped + act(session, judged, found, {node.name: node for node in heard.nodes}, kept)
     finish(session, heard, found, done)
 
@@ -128,15 +130,15 @@ def hear(session: Session, judged: Judged) -> Heard:
     return Heard(judged, nodes, scanned.outcome)
 
 
-def decided(heard: Heard, kept: Mapping[str, Any]) -> Decision:
-    """Return who is to be drained and given back. ``kept``: why the breaker is open, and what is held."""
+def decided(heard: Heard, tripped: str, holds: Mapping[str, Any]) -> Decision:
+    """Return who is to be drained and given back. ``tripped``: why the breaker is open, or ``""``; ``holds``: what is held."""
     from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.cross_host import site_value
 
     specs, groups = heard.judged.specs, heard.judged.inventory.groups
     leaves = {group: groups[group] & specs.keys() for group in site_value(specs.values(), "leaves")}
     limits = Limits(*(site_value(specs.values(), field) for field in LIMITS))
-    held = (kept.get("hold") or {}).get("codes", ())
-    return decide(heard.nodes, leaves, limits, str(kept.get("tripped") or ""), held, fleet_codes(kept))
+    held = (holds.get("hold") or {}).get("codes", ())
+    return decide(heard.nodes, leaves, limits, tripped, held, fleet_codes(holds))
 
 
 def finish(session: Session, heard: Heard, found: Decision, done: list[str] | None = None) -> None:

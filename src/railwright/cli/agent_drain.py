@@ -36,7 +36,7 @@ def kept_object(file: Path) -> dict[str, Any] | None:
 
 
 def state_file(session: Session, kind: str = "") -> Path:
-    """``kind``: '' of the breaker and the holds, trial, outages."""
+    """``kind``: '' of the breaker, hold, trial, outages."""
     return directory("agent") / f"{site_name(session.inventory)}{kind and '-' + kind}.json"
 
 
@@ -51,6 +51,23 @@ def breaker(session: Session) -> Iterator[dict[str, Any]]:
         except BlockingIOError as error:
             raise InputError("another agent drain of this inventory is at work; allowed: one at a time") from error
         kept = breaker_state(session)
+        yield kept
+        write_atomic(file, json_text(kept), 0o600)
+
+
+def kept_holds(session: Session) -> dict[str, Any]:
+    """Return ``hold`` (codes, why, by, at) and ``fleet`` (code -> model, text): what nothing may act by."""
+    return kept_object(state_file(session, "hold")) or {}
+
+
+@contextmanager
+def holds(session: Session) -> Iterator[dict[str, Any]]:
+    """Yield the holds to change, and store them after. The lock is not the breaker's, because a drain at work must not delay a hold."""
+    file = state_file(session, "hold")
+    make_directories(file.parent, 0o700)
+    with os.fdopen(open_own(str(file.with_suffix(".lock")), os.O_RDWR), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # for the time of a write
+        kept = kept_holds(session)
         yield kept
         write_atomic(file, json_text(kept), 0o600)
 

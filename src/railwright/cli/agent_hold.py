@@ -13,7 +13,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.check_modes 
 from railwright.agent.decide import Node
 from railwright.agent.mass import Mass
 from railwright.cli import console
-from railwright.cli.agent_drain import breaker, breaker_state
+from railwright.cli.agent_drain import holds, kept_holds
 from railwright.cli.options import Format, Inventory, OutputFormat, option
 from railwright.cli.session import Judged, Session, concluded, some_of
 from railwright.exitcodes import InputError
@@ -47,7 +47,7 @@ def hold(inventory: Inventory, codes: Codes = None, reason: Reason = None, end: 
         raise InputError(f"--reason: is not one line of at most {LENGTH} characters; allowed: railwright agent hold --reason TEXT")
     session = Session("agent", inventory, None, form)
     judged = judged_with_agents(session)
-    with breaker(session) as kept:
+    with holds(session) as kept:
         change(kept, codes or [], reason or "", end=end)
     # The files first, on all nodes: who was drained, and the model of a node, may take Ansible's time to learn.
     why, everywhere = str(kept.get("hold", {}).get("why") or reason or ""), first_codes(kept)
@@ -109,16 +109,19 @@ def fleet_codes(kept: Mapping[str, Any]) -> dict[str, list[str]]:
     return found
 
 
-def hold_masses(session: Session, judged: Judged, kept: Kept, masses: list[Mass], nodes: list[Node]) -> list[str]:
+def hold_masses(session: Session, judged: Judged, masses: list[Mass], nodes: list[Node]) -> list[str]:
     """Hold each check that fails on much of a model, on all nodes of it. Return a line for each new one, and for nodes without it."""
-    fleet = kept.setdefault("fleet", {})
     lines = []
-    for item in (item for item in masses if item.acts and item.code not in fleet):
-        fleet[item.code] = {"model": item.model, "text": item.text, "at": time.time()}
-        lines.append(f"held: {item.text}; end it: railwright agent hold {item.code} -i {quoted(session.inventory)} --end")
+    with holds(session) as kept:
+        fleet = kept.setdefault("fleet", {})
+        for item in (item for item in masses if item.acts and item.code not in fleet):
+            fleet[item.code] = {"model": item.model, "text": item.text, "at": time.time()}
+            lines.append(f"held: {item.text}; end it: railwright agent hold {item.code} -i {quoted(session.inventory)} --end")
+    # Only added to: what somebody held on a node by hand stays.
     goal = wanted(kept, nodes)
-    stale = {node.name: goal[node.name] for node in nodes if node.said is not None and node.mode != "off"
-             and sorted(node.said["held"]) != goal[node.name] and goal[node.name]}  # fmt: skip
+    stale = {node.name: sorted({*goal[node.name], *node.said["held"]}) for node in nodes if node.said is not None and node.mode != "off"
+             and ALL not in node.said["held"] and not set(goal[node.name]) <= set(node.said["held"])}  # fmt: skip
+    stale = {name: [ALL] if ALL in codes else codes for name, codes in stale.items()}
     left = put(session, judged, stale, "; ".join(row["text"] for row in fleet.values())) if stale else []
     return [*lines, *(f"{name}: the hold did not arrive; the next run tries again" for name in left)]
 
@@ -160,5 +163,5 @@ def give_back(scheduler: str, node: Node) -> str:
 
 def held_text(session: Session) -> str:
     """Return why nothing may act now, or ''."""
-    kept = breaker_state(session).get("hold") or {}
+    kept = kept_holds(session).get("hold") or {}
     return f"{kept['why']} (by {kept['by']})" if ALL in kept.get("codes", ()) else ""

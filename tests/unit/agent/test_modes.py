@@ -108,7 +108,8 @@ def test_a_hold_is_set_shown_and_ended(node: Node) -> None:
         "hold": {"before": [], "now": ["gpu.xid"]}}
     found = node.minute()
     assert (found["word"], found["held"]) == ("held", ["gpu.xid"])
-    assert hold.answer(node.host, {"codes": [], "why": ""}, False)["hold"] == {"before": ["gpu.xid"], "now": []}
+    assert hold.answer(node.host, {"codes": ["gpu.xid", "all"], "why": ""}, False)["hold"] == {"before": ["gpu.xid"], "now": ["all"]}
+    assert hold.answer(node.host, {"codes": [], "why": ""}, False)["hold"] == {"before": ["all"], "now": []}
     assert node.minute()["word"] == "refuse"
 
 

@@ -19,7 +19,8 @@ from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.checks impo
 from railwright.agent.decide import Node
 from railwright.agent.trial import AFTER_S, HOUR, PERSON, SLURM, TICKET, Failure, Outage, as_document, by_of, judge, tickets
 from railwright.cli import agent_trial
-from railwright.cli.agent_drain import state_file
+from railwright.cli.agent_drain import breaker, holds, state_file
+from railwright.cli.agent_hold import change, held_text
 from railwright.cli.options import Format
 from railwright.cli.session import Session
 from railwright.writing import json_text, make_directories
@@ -163,6 +164,17 @@ def test_outages_are_what_others_closed_since_the_last_run(site: Path) -> None:
     assert run(n1="RMA", n2="Not responding", n3="railwright watch: gpu.xid") == [("n2", SLURM)]
     assert run(n2="Not responding") == [("n2", SLURM)]
     assert run(n1="RMA", n2="Not responding") == [("n2", SLURM), ("n1", PERSON)]
+
+
+def test_a_hold_begins_while_a_drain_is_at_work(site: Path) -> None:
+    """A gate of the drain may take an hour."""
+    session = Session("agent", [site], None, Format.TEXT)
+    with breaker(session), holds(session) as kept:
+        change(kept, [], "driver 595", end=False)
+    assert held_text(session).startswith("driver 595 (by ")
+    with holds(session) as kept:
+        change(kept, [], "", end=True)
+    assert held_text(session) == ""
 
 
 # The modes of a site.
