@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Controller side gate between a plan and everything that changes a node; and which part of a node's drift becomes a plan."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.railwright.rdma.plugins.module_utils.types import MINOR, SEVERITIES
 from ansible_collections.railwright.rdma.plugins.plugin_utils.consent import judged_plan, mixed_modes
-from ansible_collections.railwright.rdma.plugins.plugin_utils.host_spec import host_spec
 from ansible_collections.railwright.rdma.plugins.plugin_utils.node_action import StepAction
 from ansible_collections.railwright.rdma.plugins.plugin_utils.remediation import KNOWN_AREAS, Scope, choose_fixes, complaint, judge
 from ansible_collections.railwright.rdma.plugins.plugin_utils.results import names, result_of
 from ansible_collections.railwright.rdma.plugins.plugin_utils.saved_plan import departure, part_of
+from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.mode_entries import CHECKS, entries_of
 
 Result = dict[str, Any]
 
@@ -38,7 +38,8 @@ class ActionModule(StepAction):
         consent = self._templar.template(variables.get("rdma_consent", []))
         if options["mode"] == "refuse":
             return result | refuse(variables, options, consent)
-        return result | remediate(variables, options, consent, lambda: host_spec(self._templar, variables)["checks"])
+        checks = self._templar.template(variables.get(CHECKS, {}))
+        return result | remediate(variables, options, consent, entries_of(checks if isinstance(checks, dict) else {}))
 
 
 def refuse(variables: Result, options: Result, consent: list[str]) -> Result:
@@ -57,12 +58,12 @@ def plans_of(variables: Result, registered: str) -> list[tuple[str, Result | Non
     return [(node, result_of(variables, node, registered)) for node in names(variables, "ansible_play_hosts_all")]
 
 
-def remediate(variables: Result, options: Result, consent: list[str], checks: Callable[[], Mapping[str, Any]]) -> Result:
+def remediate(variables: Result, options: Result, consent: list[str], checks: Mapping[str, Any]) -> Result:
     """Modes choose and judge."""
     unknown = [name for name in options["areas"] if name not in KNOWN_AREAS]
     if unknown:
         raise AnsibleActionFail(f"areas: {unknown[0]}: no such area; allowed: {', '.join(KNOWN_AREAS)}")
-    scope = Scope(tuple(options["areas"]), options["severity"], tuple(consent), checks())
+    scope = Scope(tuple(options["areas"]), options["severity"], tuple(consent), checks)
     earlier = options["earlier"].get("remediation") or {}
     if options["mode"] == "choose":
         return {"remediation": {**choose_fixes(options["drift"], scope, earlier, options["plan"]), "consent": consent}}

@@ -12,7 +12,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.rules.check_modes 
 
 from ..tables.check_modes import CONFIG, observed
 from ..tables.checks import BY_CODE
-from .findings import Findings, did_you_mean
+from .findings import MISSING, Findings, did_you_mean
 
 CHECKS = "rdma_checks"
 FIELDS = ("mode", "reason", "until", "by", "subjects")
@@ -42,6 +42,12 @@ def mode_entry(path: str, code: Any, value: Any, findings: Findings) -> Any:
     if not isinstance(subjects, list) or len(subjects) > MOST or not all(_is_line(text, given=True) for text in subjects):
         return findings.error(f"{path}.subjects", subjects, "is no list of parts", f"at most {MOST} names of verdicts, like [mlx5_3]")
     return _judged(path, {"mode": mode, **texts, "subjects": subjects}, findings)
+
+
+def entries_of(checks: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return the valid entries of rdma_checks in their final form; lint and preflight refuse the others."""
+    found = {str(code): mode_entry(CHECKS, code, value, Findings(None)) for code, value in checks.items()}
+    return {code: entry for code, entry in found.items() if entry is not MISSING}
 
 
 def _judged(path: str, entry: dict[str, Any], findings: Findings) -> Any:
