@@ -17,8 +17,9 @@ from ansible_collections.railwright.rdma.plugins.module_utils.entry.inspection i
 
 ROOT = Path(boot.__file__).parents[1]
 ENTRIES = (
-    "__init__.py", "entry/inspection.py", "entry/boot.py", "agent/main.py",
-    *(f"entry/{file}.py" for file in (*(row[1] for row in MODULES.values()), *ALONE.values()) if file[0] != "."),
+    "__init__.py", "entry/inspection.py", "entry/boot.py",
+    *(f"{file[1:].replace('.', '/') if file[0] == '.' else f'entry/{file}'}.py"
+      for file in (*(row[1] for row in MODULES.values()), *ALONE.values())),
 )
 # ast.parse of 180 files takes most of a second; what is no import and looks like one brings a file too many.
 RELATIVE = re.compile(r"^ *from (\.+)((?:\w[\w.]*)?) import (\([^()]*\)|[^\n]*)", re.MULTILINE)
