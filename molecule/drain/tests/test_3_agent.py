@@ -33,8 +33,11 @@ exec {HOOK} prolog
 """
 WEEK_AGO = f"""
 import json, time, zlib
-text = json.dumps({{"kind": "boot", "t": time.time() - 8 * 86400, "up": 1.0, "boot": "an earlier one"}})
-open("{MEMORY}/000000.log", "w").write("%08x %s\\n" % (zlib.crc32(text.encode()), text))
+began = dict(t=time.time() - 8 * 86400, up=1.0, boot="an earlier one")
+found = dict(began, kind="found", id="3fa90c1e", check="gpu.xid", subject="GPU 0000:27:00.0", part="", status="fail", text="Xid 79")
+with open("{MEMORY}/000000.log", "w") as file:
+    for text in map(json.dumps, (dict(began, kind="boot"), found)):
+        file.write("%08x %s\\n" % (zlib.crc32(text.encode()), text))
 """
 
 
@@ -263,8 +266,11 @@ def test_a_check_earns_the_right_to_refuse_and_a_hold_takes_it_at_once(site: Sit
     assert list(site.verb("agent", "status")[1]["agent"]["observed"]) == ["node1"]
     assert 'mode="observe"' in slurm.on("node1", "cat", f"{metrics}/railwright-agent.prom").stdout
     tickets = site.more.with_name("tickets.csv")
-    tickets.write_text(f"node,time,reason\nnode1,{time.strftime('%Y-%m-%dT%H:%M:%S+00:00', time.gmtime())},GPU replaced\n")
-    print(site.plain("agent", "trial", "--for", "30d", "--tickets", str(tickets)))
+    when = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(time.time() - 7 * 86400))
+    tickets.write_text(f"node,time,reason\nnode1,{when},GPU replaced\nnode2,{when},GPU replaced\n")
+    trial = site.plain("agent", "trial", "--for", "30d", "--tickets", str(tickets))
+    assert "gpu.xid: would have drained 2 nodes; taken out within 72 h: 2 (tickets 2)" in trial
+    assert "taken out while no check failed: no node" in trial
     print(site.plain("agent", "promote", "gpu.xid"))
     site.role()
     slurm.on("node1", "systemctl", "start", "railwright-agent")
