@@ -20,6 +20,7 @@ DAY = re.compile(r"20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
 FORM = "off, observe, enforce, or {mode, reason, until: YYYY-MM-DD, by, subjects: [TEXT]}"
 AREAS = "ansible_collections.railwright.rdma.plugins.module_utils.plan.areas"
 LENGTH, MOST, SHOWN = 200, 64, 4
+SOON_S = 7 * 86400.0
 
 
 def mode_entry(path: str, code: Any, value: Any, findings: Findings) -> Any:
@@ -56,8 +57,10 @@ def _judged(path: str, entry: dict[str, Any], findings: Findings) -> Any:
         return findings.error(path, mode, "off needs a reason and a day on which it ends", "{mode: 'off', reason: TEXT, until: YYYY-MM-DD}")
     if until and not DAY.fullmatch(until):
         return findings.error(f"{path}.until", until, "is no day", "YYYY-MM-DD, in quotes")
-    if until and until < time.strftime("%Y-%m-%d", time.gmtime()):
+    if until and until < _day():
         return findings.error(f"{path}.until", until, "the entry has expired", "another day, or no such entry")
+    if until and until < _day(SOON_S):
+        findings.warning(f"{path}.until", until, "the entry ends soon; after that day it is an error", "another day, or no such entry")
     return entry
 
 
@@ -68,6 +71,10 @@ def warn_observed(values: Mapping[str, Any], _rails: object, findings: Findings)
     for why, codes in observed(values.get("checks_release"), values.get("checks") or {}).items():
         findings.warning("agent_mode", "drain", f"{len(codes)} checks drain nothing, because {why}: {first_of(codes, SHOWN)}",
                          "rdma_checks: {CODE: enforce}, after railwright agent trial")
+
+
+def _day(later_s: float = 0.0) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(time.time() + later_s))
 
 
 def is_code(code: Any) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The key rdma_checks: what it takes, and what a check that is off says in validate and drift."""
 
+import time
 from typing import Any
 
 import pytest
@@ -35,6 +36,13 @@ def test_a_bad_entry_is_an_error_with_what_is_allowed(checks: Any, wrong: str) -
     spec, errors = built(checks)
     assert spec is None
     assert [wrong in error for error in errors] == [True], errors
+
+
+def test_an_entry_that_ends_within_a_week_is_a_warning() -> None:
+    entry = {"mode": "observe", "until": time.strftime("%Y-%m-%d", time.gmtime(time.time() + 3 * 86400))}
+    spec, findings = build_spec({**BASE, "rdma_checks": {"gpu.nvlink": entry}}, "n")
+    assert spec is not None
+    assert [item.severity for item in findings if item.key == "rdma_checks.gpu.nvlink.until"] == ["warning"]
 
 
 def test_entries_have_one_form() -> None:
