@@ -44,9 +44,9 @@ demo: $(INSTALLED) ## two bare virtual machines become a proven RDMA cluster
 	@PATH="$(CURDIR)/$(BIN):$$PATH" tools/demo
 
 .PHONY: test
-test: $(INSTALLED) $(INSTALLED216) ## everything: sanity, lint, core216, newest, unit, contract, integration, hostile, containers, fabric
+test: $(INSTALLED) $(INSTALLED216) ## everything: sanity, lint, core216, newest, unit, faults, contract, integration, hostile, containers, fabric
 	@tools/need browser containers demo kubectl manual network ssh unit
-	@$(STAGES) sanity images lint core216 newest unit contract integration hostile containers fabric
+	@$(STAGES) sanity images lint core216 newest unit faults contract integration hostile containers fabric
 
 .PHONY: lint
 lint: $(INSTALLED) ## ruff, mypy, yamllint, ansible-lint, vermin
@@ -60,6 +60,11 @@ sanity: $(INSTALLED) ## ansible-test sanity on a copy of the collection
 test-unit: $(INSTALLED) ## quick tests of functions on captured nodes
 	@tools/need unit
 	@$(STAGES) unit -- $(ARGS)
+
+.PHONY: test-faults
+test-faults: $(INSTALLED) ## single faults of healthy nodes, and inputs that cannot be read: what check, validate and drift say
+	@tools/need unit
+	@$(STAGES) faults -- $(ARGS)
 
 .PHONY: test-contract
 test-contract: $(INSTALLED) ## the rules of docs/architecture.md and the wheel

@@ -127,7 +127,8 @@ def stages() -> dict[str, Stage]:
         Stage("core216", (core216,), one_core=True),
         Stage("newest", (newest._replace(cleanup=("podman", "rm", "--force", "--ignore", "railwright-newest")),), one_core=True),
         # One worker more than cores where tests wait: for time limits, for a command that defies its end, for a reboot.
-        Stage("unit", (_pytest("unit", "-n", more, "tests/unit", "tests/faults", timeout=15 * MINUTE),)),
+        Stage("unit", (_pytest("unit", "-n", more, "tests/unit", timeout=15 * MINUTE),)),
+        Stage("faults", (_pytest("faults", "-n", workers, "tests/faults", timeout=10 * MINUTE),)),
         Stage("contract", (_pytest("contract", "-n", workers, "--dist", "loadgroup", "tests/contract", timeout=10 * MINUTE),)),
         Stage("integration", _suite("integration", "-n", more, "--dist", "loadgroup", timeout=20 * MINUTE)),
         Stage("hostile", (_pytest("hostile", "-n", more, "tests/hostile", timeout=15 * MINUTE),)),

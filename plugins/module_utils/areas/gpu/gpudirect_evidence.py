@@ -79,7 +79,8 @@ def evidence_of(wants: Wants, facts: Mapping[str, Any]) -> Tuple[Evidence, List[
     options = gpudirect.get("kernel_options") or {}
     stays = known.driver is None or (gpudirect.get("nvidia_driver"), gpudirect.get("nvidia_flavour")) == (known.driver, known.flavour)
     own = [gpu.get("pci") for gpu in facts.get("gpus") or []]
-    said = {pci: value for pci, value in (dmabuf.get("gpus") or {}).items() if not own or pci in own}  # not of a GPU that is none
+    # An answer for an address that is no GPU of the node does not count. The plan's facts have no section gpus.
+    said = {pci: value for pci, value in (dmabuf.get("gpus") or {}).items() if pci in own or "gpus" not in facts}
     cuda_dmabuf = _every(said if stays else {}, known.gpus)
     evidence = known._replace(hcas=hcas, driver=driver, flavour=flavour, stack=stack, stack_version=stack_version, options=options,
                               cuda_dmabuf=cuda_dmabuf)
