@@ -43,6 +43,7 @@ WITHOUT_ROWS = {
     "port.growth": "the agent's, from its own history: tests/unit/agent/test_service.py",
 }
 ENDS = {"fail": 1, "unknown": 4}
+OPEN = Path.open
 # Verdicts ``unknown`` that a healthy tree may have, each with its reason.
 UNKNOWN = {
     ("mi300x8", "accelerator.judged"): "no check knows the model: exit 4 by design",
@@ -74,7 +75,7 @@ def alone(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
     own = path.resolve()
     if "w" in mode and own.is_file() and own.stat().st_nlink > 1:
         own.unlink()
-    return open(path, mode, *rest, **more)  # noqa: PTH123
+    return OPEN(path, mode, *rest, **more)
 
 
 @pytest.fixture
