@@ -18,6 +18,7 @@ import pytest
 
 import harness
 from ansible_collections.railwright.rdma.plugins.plugin_utils.spec.nobody import nobodys_spec
+from ansible_collections.railwright.rdma.plugins.plugin_utils.tables.check_modes import NODE_CODES
 from harness import Container
 from node_trees import NODES, ROOT
 from railwright.drift import as_prometheus, verdicts_as_prometheus
@@ -30,7 +31,8 @@ import json, sys, time
 sys.path.insert(0, "/opt/source/.dev")
 from ansible_collections.railwright.rdma.plugins.module_utils.agent.service import Agent, Settings
 from ansible_collections.railwright.rdma.plugins.module_utils.host.host import TreeHost
-settings = Settings("observe", json.load(sys.stdin), 3, "{TEXTFILE}")
+given = json.load(sys.stdin)
+settings = Settings("observe", given["values"], 3, "{TEXTFILE}", checks=dict(enforced=given["enforced"]))
 Agent(TreeHost("{TREE}"), settings).whole(time.time())
 Agent(TreeHost("{TREE}"), settings).minute(time.time())
 """
