@@ -87,7 +87,7 @@ class Site:
         self.up += 60
         node.write(f"{TREE}/proc/uptime", f"{self.up:.2f} 0.00\n")
         node.write(f"{TREE}/proc/sys/kernel/random/boot_id", "boot-1\n")
-        node.run("python3", "-c", AGENT, stdin=json.dumps(nobodys_spec().as_dict()))
+        node.run("python3", "-c", AGENT, stdin=json.dumps({"values": nobodys_spec().as_dict(), "enforced": NODE_CODES}))
 
     def ask(self, path: str, **parameters: str) -> Any:
         first = next(iter(self.nodes.values()))
