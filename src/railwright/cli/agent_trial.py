@@ -112,9 +112,11 @@ def show(found: Trial, session: Session) -> None:
                 f"railwright agent promote CODE -i {quoted(session.inventory)}")  # fmt: skip
 
 
-def promote(inventory: Inventory, code: Code, reason: Reason = None, by: By = None) -> None:
+def promote(
+    inventory: Inventory, code: Code, reason: Reason = None, by: By = None, form: OutputFormat = Format.TEXT
+) -> None:  # fmt: skip
     checked([code])
-    session = Session("agent", inventory, None, Format.TEXT)
+    session = Session("agent", inventory, None, form)
     entry = {"mode": "enforce"}
     if reason is None and by is None:
         entry |= {"by": getpass.getuser(), "reason": proof(session, code)}
@@ -125,9 +127,9 @@ def promote(inventory: Inventory, code: Code, reason: Reason = None, by: By = No
     write_entry(session, code, entry)
 
 
-def demote(inventory: Inventory, code: Code) -> None:
+def demote(inventory: Inventory, code: Code, form: OutputFormat = Format.TEXT) -> None:
     checked([code])
-    write_entry(Session("agent", inventory, None, Format.TEXT), code, "observe")
+    write_entry(Session("agent", inventory, None, form), code, "observe")
 
 
 def proof(session: Session, code: str) -> str:
@@ -161,7 +163,10 @@ def write_entry(session: Session, code: str, entry: Any) -> None:
     make_directories(file.parent, 0o755)
     write_atomic(file, HEAD + yaml.safe_dump({"rdma_checks": entries}, sort_keys=True, allow_unicode=True, width=140), 0o644)
     mode = entry if isinstance(entry, str) else entry["mode"]
-    console.say(f"{code}: {mode}, in {file}; next: railwright apply -i {quoted(session.inventory)}")
+    if session.form is Format.JSON:
+        console.print_json({"check": code, "mode": mode, "file": str(file)})
+    else:
+        console.say(f"{code}: {mode}, in {file}; next: railwright apply -i {quoted(session.inventory)}")
 
 
 def file_of(session: Session) -> Path:
