@@ -117,6 +117,7 @@ def promote(
 ) -> None:  # fmt: skip
     checked([code])
     session = Session("agent", inventory, None, form)
+    session.judge()
     entry = {"mode": "enforce"}
     if reason is None and by is None:
         entry |= {"by": getpass.getuser(), "reason": proof(session, code)}
