@@ -161,7 +161,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         "offenders": [{"part": "gpu 1653", "times": 2}], "downs": [{"part": "port 1", "name": "mlx5_0 (eth1)", "ago": 9.0}],
         "findings": [{"id": "3fa90c1e", "check": "gpu.xid", "subject": "GPU 0000:1b:00.0", "part": "gpu 1653", "status": "fail",
                       "text": "Xid 79", "known": {"reason": "GPU ordered", "by": "root", "t": 1.0}, "mode": "enforce", "fresh": False,
-                      "ago": 60.0, "refuses": True}]}},
+                      "ago": 60.0}]}},
     "rdma_check:hold": {**SAID, "hold": {"before": [], "now": ["all"]}},
     "rdma_check:trial": {**SAID, "trial": {"days": 30.0, "failures": [
         {"check": "gpu.xid", "subject": "GPU 0000:1b:00.0", "began": 86400.0, "ended": None}]}},

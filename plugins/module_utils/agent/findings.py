@@ -192,9 +192,12 @@ def refused(known: Mapping[str, Mapping[str, Any]], acting: Acting) -> Tuple[str
     own = [finding for finding in free if finding["check"] in REFUSING and not acting.is_fresh(finding)]
     if not bad:
         return OK, ""
-    counted = own or free or bad
-    more = " and %d more" % (len(bad) - 1) if len(bad) > 1 else ""
-    return REFUSE if own else SHARED if free else HELD, line_of(counted[0]) + more
+    return REFUSE if own else SHARED if free else HELD, and_more(line_of((own or free or bad)[0]), len(bad))
+
+
+def and_more(first: str, number: int) -> str:
+    """Return the first of so many lines, and how many there are beside it."""
+    return first + (" and %d more" % (number - 1) if number > 1 else "")
 
 
 def line_of(finding: Mapping[str, Any]) -> str:
@@ -204,7 +207,7 @@ def line_of(finding: Mapping[str, Any]) -> str:
 def observed(known: Mapping[str, Mapping[str, Any]], acting: Acting) -> str:
     """Return what would act but for the mode of its check, in one line."""
     bad = [row for row in open_findings(known) if row["status"] == "fail" and acting.mode(row) not in (ENFORCE, OFF)]
-    return line_of(bad[0]) + (" and %d more" % (len(bad) - 1) if len(bad) > 1 else "") if bad else ""
+    return and_more(line_of(bad[0]), len(bad)) if bad else ""
 
 
 def missing_answers(verdicts: Sequence[Verdict], acting: Acting) -> List[str]:
@@ -219,7 +222,7 @@ def word_of(known: Mapping[str, Mapping[str, Any]], missing: Sequence[str], acti
     word, reason = refused(known, acting)
     if word not in (OK, HELD) or not missing:
         return word, reason
-    return UNJUDGED, missing[0] + (" and %d more" % (len(missing) - 1) if len(missing) > 1 else "")
+    return UNJUDGED, and_more(missing[0], len(missing))
 
 
 def offenders(known: Mapping[str, Mapping[str, Any]]) -> List[Tuple[str, int]]:

@@ -12,7 +12,7 @@ from ..formats.outside import json_object, mapping, read_json, rows
 from ..formats.text import first_of
 from ..host.host import Host
 from ..rules.check_modes import MODES, OBSERVE
-from .findings import REFUSING, is_shown, open_findings
+from .findings import is_shown, open_findings
 from .history import DIRECTORY, HOUR, History, Moment, is_down, now
 from .service import ACKS, LOOKING, STATE, STATE_LIMIT, Agent, Settings
 from .status import DOCUMENT, RUN, event_lines, head_line
@@ -120,7 +120,7 @@ def answer(host: Host, params: Dict[str, Any], _dry: bool) -> Dict[str, Any]:
     found = dict(NOBODY, **{name: said[name] for name in SEEN if name in said})
     if said:
         found["age"] = max(moment.up - float(said["up"]), 0.0)
-    found["findings"] = [dict({name: row.get(name) for name in FINDING}, ago=max(moment.t - float(row["first"]), 0.0),
-                              refuses=row["check"] in REFUSING) for row in findings]
+    found["findings"] = [dict({name: row.get(name) for name in FINDING}, ago=max(moment.t - float(row["first"]), 0.0))
+                         for row in findings]
     found["versions"] = told(kept_versions(said.get("versions")), moment)
     return {"agent": dict(found, downs=downs[-100:], text=text_of(params["node"], records, findings, said, moment)[:LINES])}

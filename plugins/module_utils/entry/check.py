@@ -88,8 +88,8 @@ def check_node(live: Host, node: str, spec: Spec, management: Optional[str] = No
     """Facts, verdicts and the rails as the controller needs them. Reads only."""
     host, plan, facts, seen, found = judged_node(live, node, spec, management, now)
     verdicts = [item for _area, item in found]
-    verdicts.extend(judge_plan(node, [area.name for area in AREAS], plan.changes, plan.problems, seen.targets))
-    verdicts = switched_off(verdicts, spec["checks"])
+    of_plan_alone = judge_plan(node, [area.name for area in AREAS], plan.changes, plan.problems, seen.targets)
+    verdicts.extend(switched_off(of_plan_alone, spec["checks"]))
     rails = rail_views(seen)
     traffic = traffic_plan(host, spec, plan.identity, facts, rails, verdicts)
     stack = vendor_stack(spec, plan.identity)

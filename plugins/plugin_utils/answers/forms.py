@@ -117,7 +117,7 @@ AGENT = {
     "downs": [{"part": str, "name": str, "ago": float}], "text": [str],
     "findings": [{"id": STAMP, "check": CHECK, "subject": str, "part": str, "status": Choice("fail", "warn"), "text": str,
                   "known": maybe({"reason": str, "by": str, "t": float}), "mode": Choice("off", "observe", "enforce"), "fresh": bool,
-                  "ago": float, "refuses": bool}],
+                  "ago": float}],
 }
 FINDING = {
     "key": str, "kind": Choice("setting", "state", "problem", "effective"), "area": str, "what": str, "expected": DATA, "found": DATA,

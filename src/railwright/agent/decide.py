@@ -101,6 +101,8 @@ def decide(
         if node.out_of_service:
             if not node.closed and (node.drain is not None or not node.placed):
                 found.drain[node.name] = service_reason(node.out_of_service)
+        elif node.placed and node.drain is None:
+            found.unasked.append(node.name)
         elif reason := reason_to_drain(node, stopped, excused=node.name in excused):
             why = waiting(node.said or {}, stopped, answers, limits.mass_hours * HOUR)
             _sick(node, reason, why, found, wanted)
@@ -114,9 +116,7 @@ def decide(
 
 
 def _sick(node: Node, reason: str, why_waits: str, found: Decision, wanted: dict[str, str]) -> None:
-    if node.placed and node.drain is None:
-        found.unasked.append(node.name)
-    elif node.closed:
+    if node.closed:
         found.held += [node.name] if node.ours else []
     elif why_waits:
         found.waiting[node.name] = why_waits
@@ -126,9 +126,7 @@ def _sick(node: Node, reason: str, why_waits: str, found: Decision, wanted: dict
 
 def _well(node: Node, found: Decision) -> None:
     said = None if node.silent else node.said
-    if node.placed and node.drain is None:
-        found.unasked.append(node.name)
-    elif said is not None and node.closed and node.ours and said["word"] in ("ok", "unjudged"):
+    if said is not None and node.closed and node.ours and said["word"] in ("ok", "unjudged"):
         found.cured.append(node.name)
     elif said is not None and not node.closed and said["observed"]:
         found.observed[node.name] = f"{WATCHED} {said['observed']}"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,18 +41,22 @@ def state_file(session: Session, kind: str = "") -> Path:
 
 
 @contextmanager
-def breaker(session: Session) -> Iterator[dict[str, Any]]:
-    """Yield the state to change, and store it after. One drain of an inventory at a time."""
-    file = state_file(session)
+def locked(file: Path, busy: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the object of a state file to change, and store it after. ``busy``: the error while another process has the lock; '': wait."""
     make_directories(file.parent, 0o700)
     with os.fdopen(open_own(str(file.with_suffix(".lock")), os.O_RDWR), "w") as lock:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
         except BlockingIOError as error:
-            raise InputError("another agent drain of this inventory is at work; allowed: one at a time") from error
-        kept = breaker_state(session)
+            raise InputError(busy) from error
+        kept = kept_object(file) or {}
         yield kept
         write_atomic(file, json_text(kept), 0o600)
+
+
+def breaker(session: Session) -> AbstractContextManager[dict[str, Any]]:
+    """Open the state of the drain. One drain of an inventory at a time."""
+    return locked(state_file(session), "another agent drain of this inventory is at work; allowed: one at a time")
 
 
 def kept_holds(session: Session) -> dict[str, Any]:
@@ -60,16 +64,9 @@ def kept_holds(session: Session) -> dict[str, Any]:
     return kept_object(state_file(session, "hold")) or {}
 
 
-@contextmanager
-def holds(session: Session) -> Iterator[dict[str, Any]]:
-    """Yield the holds to change, and store them after. The lock is not the breaker's, because a drain at work must not delay a hold."""
-    file = state_file(session, "hold")
-    make_directories(file.parent, 0o700)
-    with os.fdopen(open_own(str(file.with_suffix(".lock")), os.O_RDWR), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # for the time of a write
-        kept = kept_holds(session)
-        yield kept
-        write_atomic(file, json_text(kept), 0o600)
+def holds(session: Session) -> AbstractContextManager[dict[str, Any]]:
+    """Open the holds. The lock is not the breaker's, because a drain at work must not delay a hold."""
+    return locked(state_file(session, "hold"))
 
 
 def act(session: Session, judged: Judged, found: Decision, nodes: Mapping[str, Node], kept: dict[str, Any]) -> list[str]:
