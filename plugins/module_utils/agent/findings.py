@@ -38,8 +38,11 @@ FLAPS, ERRORS = "port.flaps", "port.growth"
 
 
 class Acting(NamedTuple):
-    """What decides whether a finding acts. ``held``: codes of the hold file. ``upgraded``: when the node's driver, firmware or railwright
-    changed, in seconds since the epoch, as long as its window lasts; None after it."""
+    """The modes, holds and upgrades by which a finding acts or does not.
+
+    ``held``: codes of the hold file. ``upgraded``: when the node's driver, firmware or railwright changed, in seconds since the epoch, as
+    long as its window lasts; None after it.
+    """
 
     modes: CheckModes = CheckModes()
     held: Sequence[str] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a node's history says of each check's failures: the material of `railwright agent trial`."""
+"""The failures of each check in a node's history, for `railwright agent trial`."""
 
 import time
 from typing import Any, Dict, Iterable, List, Mapping

@@ -4,7 +4,7 @@
 import getpass
 import re
 import time
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from ansible_collections.railwright.rdma.plugins.module_utils.formats.text impor
 from railwright.agent.decide import Node
 from railwright.agent.trial import DAY, PERSON, SLURM, Failure, Outage, Trial, as_document, by_of, judge, tickets
 from railwright.cli import console
-from railwright.cli.agent_drain import kept_object, state_file
+from railwright.cli.agent_drain import kept_object, locked, state_file
 from railwright.cli.agent_hold import checked
 from railwright.cli.options import Format, Inventory, OutputFormat, option
 from railwright.cli.session import Judged, Session, concluded
@@ -178,22 +178,19 @@ def file_of(session: Session) -> Path:
     return places[-1] / FILE
 
 
-def record_outages(session: Session, nodes: Iterable[Node]) -> None:
+def record_outages(session: Session, nodes: Collection[Node]) -> None:
     """Keep which nodes others closed since the last run. Those that were closed before the first run have no time, and do not count."""
-    file = state_file(session, "outages")
-    before = kept_object(file)
     closed = {node.name: str((node.drain or {}).get("reason") or "") for node in nodes if node.closed and not node.ours}
     asked = {node.name for node in nodes if node.drain is not None}
-    kept = before or {"closed": {}, "outages": []}
-    if before is not None:
-        new = {name: reason for name, reason in closed.items() if name not in kept["closed"]}
-        kept["outages"] += [[name, time.time(), by_of(reason), reason[:200]] for name, reason in new.items()]
-    still = {name: reason for name, reason in kept["closed"].items() if name not in asked}  # its scheduler did not answer
-    make_directories(file.parent, 0o700)
-    write_atomic(file, json_text({"closed": still | closed, "outages": kept["outages"][-MOST:]}), 0o600)
+    with locked(state_file(session, "outages")) as kept:
+        before, outages = kept.get("closed"), kept.setdefault("outages", [])
+        new = {name: reason for name, reason in closed.items() if before is not None and name not in before}
+        outages += [[name, time.time(), by_of(reason), reason[:200]] for name, reason in new.items()]
+        # A node whose scheduler did not answer is as it was.
+        still = {name: reason for name, reason in (before or {}).items() if name not in asked}
+        kept.update(closed=still | closed, outages=outages[-MOST:])
 
 
 def known_outages(session: Session) -> list[Outage]:
-    file = state_file(session, "outages")
-    kept = kept_object(file) or {}
+    kept = kept_object(state_file(session, "outages")) or {}
     return [Outage(str(name), float(at), SLURM if by == SLURM else PERSON, str(reason)) for name, at, by, reason in kept.get("outages", ())]
